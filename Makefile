@@ -1,0 +1,98 @@
+# `make` lists the targets. All of them work on a fresh clone with Go and
+# Python 3: what they need goes into ./.venv and ./build, nothing by hand.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+PYTHON := .venv/bin/python
+BINARY := build/sheaf
+GO_SOURCES := $(shell find . -name '*.go' -not -path './build/*' -not -path './.venv/*' -not -path './bench/*')
+TOOL := go tool -modfile=tools/go.mod
+
+# demo, bench-peers
+SCALE ?=
+PEERS ?= golimit,sheaf
+TABLES ?= lineitem,events
+# fuzz: how long each target runs
+FUZZTIME ?= 30s
+# bench: which Go benchmarks run
+BENCH ?= .
+# test-python: more arguments for pytest
+PYTEST_ARGS ?=
+
+.PHONY: help
+help: ## list these targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-12s %s\n", $$1, $$2}'
+
+.PHONY: build
+build: $(BINARY) ## build the gateway and command line: build/sheaf
+
+$(BINARY): $(GO_SOURCES) go.mod go.sum
+	@mkdir -p build
+	go build -o $(BINARY) ./cmd/sheaf
+
+.PHONY: demo
+demo: $(BINARY) .venv/.demo-ready ## load real data and run filtered reads with plain pyarrow (SCALE=1 for all of TPC-H SF1)
+	$(PYTHON) demo/demo.py --binary $(BINARY) --work build/demo $(if $(SCALE),--scale $(SCALE))
+
+.PHONY: test
+test: lint test-go test-python ## linters, Go tests under the race detector, black-box tests
+
+.PHONY: test-go
+test-go: ## Go tests under the race detector
+	go test -race -timeout 20m ./...
+
+.PHONY: test-python
+test-python: $(BINARY) .venv/.tests-ready ## black-box tests with the real pyarrow
+	SHEAF_BIN=$(CURDIR)/$(BINARY) $(PYTHON) -m pytest tests $(PYTEST_ARGS)
+
+.PHONY: lint
+lint: .venv/.tests-ready ## gofmt, go vet, staticcheck, ruff
+	@unformatted=$$(gofmt -l $(GO_SOURCES)); if [ -n "$$unformatted" ]; then \
+		echo "not formatted (make fmt): $$unformatted"; exit 1; fi
+	go vet ./...
+	$(TOOL) staticcheck ./...
+	$(PYTHON) -m ruff check
+
+.PHONY: fmt
+fmt: .venv/.tests-ready ## format Go, mend what ruff can
+	gofmt -w $(GO_SOURCES)
+	$(PYTHON) -m ruff check --fix
+
+.PHONY: bench
+bench: ## Go benchmarks (BENCH=regexp), compared with those of the run before
+	@mkdir -p build
+	@if [ -f build/bench.txt ]; then mv build/bench.txt build/bench-before.txt; fi
+	go test -run '^$$' -bench '$(BENCH)' -benchmem -count 6 ./... | tee build/bench.txt
+	$(TOOL) benchstat $(wildcard build/bench-before.txt) build/bench.txt
+
+.PHONY: bench-peers
+bench-peers: $(BINARY) .venv/.bench-ready ## measure PEERS=a,b on TABLES=lineitem,events at SCALE=1 through the wire
+	cd bench && SHEAF_BIN=$(CURDIR)/$(BINARY) ../$(PYTHON) -m peers run \
+		--peers $(PEERS) --tables $(TABLES) --scale $(or $(SCALE),1)
+
+.PHONY: soak
+soak: $(BINARY) .venv/.tests-ready ## the long forms of the randomised and the durability tests
+	SHEAF_SOAK=1 go test -timeout 3h -count 1 ./...
+	SHEAF_SOAK=1 SHEAF_BIN=$(CURDIR)/$(BINARY) $(PYTHON) -m pytest tests --timeout 7200 $(PYTEST_ARGS)
+
+.PHONY: fuzz
+fuzz: ## every fuzz target for FUZZTIME=30s
+	tools/fuzz.sh $(FUZZTIME)
+
+.PHONY: clean
+clean: ## remove ./build and ./.venv
+	rm -rf build .venv
+
+.venv/.tests-ready: tests/requirements.txt demo/requirements.txt tools/venv.sh
+	tools/venv.sh tests/requirements.txt demo/requirements.txt
+	@touch $@
+
+.venv/.demo-ready: demo/requirements.txt tools/venv.sh
+	tools/venv.sh demo/requirements.txt
+	@touch $@
+
+.venv/.bench-ready: bench/requirements.txt tools/venv.sh
+	tools/venv.sh bench/requirements.txt
+	@touch $@
