@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sheaf-db/sheaf/flight"
+	"github.com/sheaf-db/sheaf/limits"
+	"github.com/sheaf-db/sheaf/shards"
+)
+
+// defaultMemory is what a gateway takes for caches and for messages on their way in.
+const defaultMemory = 1 << 30
+
+// cacheShare of --memory goes to the store's caches, the rest to messages that
+// are being received.
+const cacheShare = 4
+
+// stopPatience is how long running calls may go on after a signal to stop.
+const stopPatience = 20 * time.Second
+
+const serveHelp = `Open a data directory, making it if it is not there, and answer Arrow Flight
+until a signal asks to stop (SIGINT, SIGTERM): then running calls get 20 seconds
+to finish. A row that was acknowledged is on disk, however the process ends.
+
+One process owns a data directory at a time. Log lines go to stderr.`
+
+const serveExample = `  sheaf serve --data ./data
+  sheaf serve --data /var/lib/sheaf --listen 0.0.0.0:8815 --memory 4GiB --log-format json
+  SHEAF_DATA=./data SHEAF_MAX_MESSAGE=64MiB sheaf serve`
+
+type serveFlags struct {
+	data, listen        string
+	memory, maxMessage  byteSize
+	logLevel, logFormat string
+}
+
+func newServe() *cobra.Command {
+	f := serveFlags{memory: defaultMemory, maxMessage: limits.MessageBytes}
+	command := &cobra.Command{
+		Use:     "serve --data DIR",
+		Short:   "Run a gateway on a data directory",
+		Long:    serveHelp,
+		Example: serveExample,
+		GroupID: groupStore,
+		Args:    noArguments,
+		RunE: func(command *cobra.Command, _ []string) error {
+			return f.run(command.Context(), command.ErrOrStderr())
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&f.data, "data", "", "data directory (required)")
+	flags.StringVar(&f.listen, "listen", defaultAddress, "address to listen on, host:port; port 0 takes a free one")
+	flags.Var(&f.memory, "memory", "bound for caches and for messages being received")
+	flags.Var(&f.maxMessage, "max-message", "largest message taken, after decompression")
+	flags.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
+	flags.StringVar(&f.logFormat, "log-format", "text", "text or json")
+	return command
+}
+
+func (f *serveFlags) run(ctx context.Context, errs io.Writer) error {
+	if f.data == "" {
+		return usageError{fmt.Errorf("say where the data lie: --data DIR")}
+	}
+	logger, err := newLogger(errs, f.logLevel, f.logFormat)
+	if err != nil {
+		return err
+	}
+	// The port first: a second gateway on it fails before it touches the data.
+	listener, err := net.Listen("tcp", f.listen)
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
+
+	began := time.Now()
+	store, err := shards.Open(ctx, f.data, shards.Options{Memory: int64(f.memory) / cacheShare, Logger: logger})
+	if err != nil {
+		return err
+	}
+	logger.Info("store open", "data", f.data, "tables", len(store.Tables("")), "ms", time.Since(began).Milliseconds())
+
+	server := flight.New(store, flight.Options{
+		MaxMessage: int(f.maxMessage), Memory: int64(f.memory) - int64(f.memory)/cacheShare, Logger: logger})
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	logger.Info("listening", "address", listener.Addr().String(), "version", version)
+
+	select {
+	case err = <-served: // the listener failed
+	case <-ctx.Done():
+		logger.Info("stopping")
+		patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopPatience)
+		server.Stop(patience)
+		cancel()
+		err = <-served
+	}
+	if closeErr := store.Close(); err == nil {
+		err = closeErr
+	}
+	logger.Info("stopped")
+	return err
+}
+
+func newLogger(out io.Writer, level, format string) (*slog.Logger, error) {
+	var options slog.HandlerOptions
+	var parsed slog.Level
+	if err := parsed.UnmarshalText([]byte(level)); err != nil {
+		return nil, usageError{fmt.Errorf("--log-level %q: known are debug, info, warn, error", level)}
+	}
+	options.Level = parsed
+	switch format {
+	case "json":
+		return slog.New(slog.NewJSONHandler(out, &options)), nil
+	case "text":
+		return slog.New(slog.NewTextHandler(out, &options)), nil
+	}
+	return nil, usageError{fmt.Errorf("--log-format %q: known are text, json", format)}
+}
