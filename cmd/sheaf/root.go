@@ -40,6 +40,8 @@ func newRoot() *cobra.Command {
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		PersistentPreRunE: fromEnvironment,
+		Args:              knownCommand,
+		RunE:              func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
 	root.AddGroup(
 		&cobra.Group{ID: groupStore, Title: "Running a gateway:"},
@@ -86,6 +88,18 @@ func fromEnvironment(command *cobra.Command, _ []string) error {
 		}
 	})
 	return failed
+}
+
+// knownCommand refuses what is no subcommand of root, naming near ones.
+func knownCommand(root *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	hint := ""
+	if near := root.SuggestionsFor(args[0]); len(near) > 0 {
+		hint = ": did you mean " + strings.Join(near, " or ") + "?"
+	}
+	return usageError{fmt.Errorf("unknown command %q%s", args[0], hint)}
 }
 
 // noArguments is the argument check of commands that take flags only.
