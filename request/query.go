@@ -153,8 +153,8 @@ func (q *Query) parse(what string, body []byte, known fields) error {
 		return fault.Invalid("FIELD_CONFLICT", `"after" needs "order": say "asc" or "desc"`)
 	case q.Keys != nil && (q.Order != OrderAny || q.Limit >= 0 || q.After != nil):
 		return fault.Invalid("FIELD_CONFLICT", `"keys" gives rows in the order asked: it does not go with "order", "limit" or "after"`)
-	case !q.Split.One() && (q.Order != OrderAny || q.Limit >= 0 || q.After != nil):
-		return fault.Invalid("FIELD_CONFLICT", `"order", "limit" and "after" are about one result: they do not go with "endpoints" other than "one"`)
+	case !q.Split.One() && (q.Keys != nil || q.Order != OrderAny || q.Limit >= 0 || q.After != nil):
+		return fault.Invalid("FIELD_CONFLICT", `"keys", "order", "limit" and "after" are about one result: they do not go with "endpoints" other than "one"`)
 	}
 	return nil
 }
