@@ -1,0 +1,106 @@
+package ingest
+
+import (
+	"context"
+
+	"github.com/apache/arrow-go/v18/arrow"
+
+	"github.com/sheaf-db/sheaf/fault"
+	"github.com/sheaf-db/sheaf/shards"
+)
+
+// landing is a commit that is being published while the next is prepared. Its
+// batches are kept until then: if the table's schema changes first, they are
+// bound and prepared again.
+type landing struct {
+	batches  []arrow.RecordBatch
+	first    place
+	position Progress
+	done     chan struct{} // closed when err is set
+	err      error
+}
+
+// land publishes in a goroutine of its own; wait is for its end. There is at
+// most one landing at a time, so commits land in stream order.
+func (w *Writer) land(ctx context.Context, prepared []*shards.Prepared, touched []int, batches []arrow.RecordBatch) {
+	l := &landing{
+		batches:  batches,
+		first:    place(w.received.Batches - uint64(len(batches))),
+		position: w.received,
+		done:     make(chan struct{}),
+	}
+	for _, batch := range batches {
+		batch.Retain()
+	}
+	w.landing = l
+	go func() {
+		defer close(l.done)
+		defer l.release()
+		l.err = w.publishAgain(ctx, l, prepared, touched)
+	}()
+}
+
+func (l *landing) release() {
+	for _, batch := range l.batches {
+		batch.Release()
+	}
+	l.batches = nil
+}
+
+// wait is the error of the commit that was being published, nil if there is
+// none.
+func (w *Writer) wait() error {
+	if w.landing == nil {
+		return nil
+	}
+	<-w.landing.done
+	err := w.landing.err
+	w.landing = nil
+	if err != nil && w.err == nil {
+		w.err = err
+	}
+	return err
+}
+
+// publishAgain publishes a commit; as often as the table's schema moves on
+// meanwhile it binds and prepares the batches again.
+func (w *Writer) publishAgain(ctx context.Context, l *landing, prepared []*shards.Prepared, touched []int) error {
+	for {
+		unlock, err := w.table.Latch(ctx, touched, false)
+		if err != nil {
+			discard(prepared)
+			return err
+		}
+		err = w.publish(ctx, prepared, l.position, false)
+		unlock()
+		if !fault.Is(err, "SCHEMA_CHANGED") {
+			return err
+		}
+		if prepared, touched, err = w.prepareAgain(ctx, l); err != nil {
+			return err
+		}
+	}
+}
+
+func (w *Writer) prepareAgain(ctx context.Context, l *landing) ([]*shards.Prepared, []int, error) {
+	g, err := w.regroup(ctx, l.batches, l.first)
+	defer g.release()
+	if err != nil {
+		return nil, nil, err
+	}
+	return w.prepare(ctx, g)
+}
+
+// regroup binds the batches of one commit to the table's newest schema.
+func (w *Writer) regroup(ctx context.Context, batches []arrow.RecordBatch, first place) (*group, error) {
+	if err := w.bind(ctx); err != nil {
+		return &group{}, err
+	}
+	g := &group{binding: w.binding.Load()}
+	for i, batch := range batches {
+		if err := g.add(w.options.Mem, batch, first+place(i), w.options.MaxBatch, w.table.LeaseIDs); err != nil {
+			return g, err
+		}
+	}
+	return g, nil
+}
