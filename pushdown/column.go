@@ -1,0 +1,118 @@
+package pushdown
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/apache/arrow-go/v18/arrow"
+
+	"github.com/sheaf-db/sheaf/fault"
+	"github.com/sheaf-db/sheaf/shards"
+	"github.com/sheaf-db/sheaf/shards/block"
+)
+
+// column is a column that a filter names, found in a schema.
+type column struct {
+	id        uint32
+	name      string
+	declared  arrow.DataType // for messages
+	canonical arrow.DataType
+	domain    domain
+	key       int  // place in the primary key, or -1
+	notNull   bool // no row has a null there
+}
+
+// findColumn finds a column by its exact name. The hidden id of a table without
+// key and the rows' version are columns too.
+func findColumn(schema *shards.Schema, name string) (*column, error) {
+	if name == shards.CommitName {
+		dt := arrow.PrimitiveTypes.Uint64
+		return &column{
+			id: block.ColumnCommit, name: name, declared: dt, canonical: dt, domain: domainOf(dt),
+			key: -1, notNull: true,
+		}, nil
+	}
+	if name == shards.ExpiresName {
+		return nil, fault.New(fault.Unimplemented, "NOT_IMPLEMENTED", "column %s is not implemented by this version: no row expires", name)
+	}
+	i, ok := schema.Column(name)
+	if !ok {
+		return nil, ColumnNotFound(schema, name)
+	}
+	c := &schema.Columns[i]
+	key := slices.Index(schema.KeyColumns(), i)
+	return &column{
+		id: c.ID, name: name, declared: c.Field.Type, canonical: c.Canonical, domain: domainOf(c.Canonical),
+		key: key, notNull: key >= 0,
+	}, nil
+}
+
+// ColumnNotFound is the error for a column name that the table does not have;
+// it names up to three that are spelt much like it.
+func ColumnNotFound(schema *shards.Schema, name string) error {
+	missing := fault.Invalid("COLUMN_NOT_FOUND", "there is no column %q", clip(name))
+	type candidate struct {
+		name     string
+		distance int
+	}
+	var near []candidate
+	asked := strings.ToLower(clip(name))
+	for _, c := range schema.Columns {
+		if distance := editDistance(asked, strings.ToLower(c.Field.Name)); distance <= 1+len(asked)/3 {
+			near = append(near, candidate{c.Field.Name, distance})
+		}
+	}
+	slices.SortStableFunc(near, func(a, b candidate) int { return cmp.Compare(a.distance, b.distance) })
+	var quoted []string
+	for _, c := range near[:min(3, len(near))] {
+		quoted = append(quoted, identifier(c.name))
+	}
+	if len(quoted) > 0 {
+		return missing.With("; did you mean %s?", strings.Join(quoted, " or "))
+	}
+	all := schema.Columns
+	for _, c := range all[:min(10, len(all))] {
+		quoted = append(quoted, identifier(c.Field.Name))
+	}
+	if len(all) > 10 {
+		quoted = append(quoted, "…")
+	}
+	return missing.With("; the columns are %s", strings.Join(quoted, ", "))
+}
+
+// editDistance counts the single-byte insertions, deletions and replacements
+// between two names (Levenshtein, one row of the table at a time).
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			replace := diagonal
+			if a[i] != b[j] {
+				replace++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(replace, diagonal+1, row[j]+1)
+		}
+	}
+	return row[len(b)]
+}
+
+// identifier is a name as SQL writes it: bare where that is unambiguous.
+func identifier(name string) string {
+	bare := name != ""
+	for i := range len(name) {
+		c := name[i]
+		letter := c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+		bare = bare && (letter || i > 0 && c >= '0' && c <= '9')
+	}
+	if bare {
+		return name
+	}
+	return `"` + strings.ReplaceAll(name, `"`, `""`) + `"`
+}
