@@ -67,6 +67,15 @@ func (k *keptQueries) use(id string) ([]byte, error) {
 	return query.text, nil
 }
 
+// drop forgets a kept query; an unknown id is none.
+func (k *keptQueries) drop(id string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if element, ok := k.byID[id]; ok {
+		k.remove(element)
+	}
+}
+
 // expire drops what is too old or too much; the caller holds mu.
 func (k *keptQueries) expire() {
 	for k.queue.Len() > 0 {
@@ -75,10 +84,16 @@ func (k *keptQueries) expire() {
 		if k.bytes <= keptBytes && k.now().Before(query.expires) {
 			return
 		}
-		k.queue.Remove(oldest)
-		delete(k.byID, query.id)
-		k.bytes -= len(query.text)
+		k.remove(oldest)
 	}
+}
+
+// remove forgets one query; the caller holds mu.
+func (k *keptQueries) remove(element *list.Element) {
+	query := element.Value.(*keptQuery)
+	k.queue.Remove(element)
+	delete(k.byID, query.id)
+	k.bytes -= len(query.text)
 }
 
 func (k *keptQueries) close() {
