@@ -1,0 +1,434 @@
+package shards
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/sheaf-db/sheaf/fault"
+	"github.com/sheaf-db/sheaf/limits"
+	"github.com/sheaf-db/sheaf/shards/block"
+	"github.com/sheaf-db/sheaf/shards/key"
+	"github.com/sheaf-db/sheaf/shards/layout"
+	"github.com/sheaf-db/sheaf/shards/run"
+)
+
+// deltaSource is one generation of a slice's delta, as of a commit: of each key
+// its newest version that is not newer. It implements run.Source.
+type deltaSource struct {
+	table      *Table
+	generation *generation
+	commit     uint64
+	// partRows cuts parts. Where the delta is thin, parts are short, so that
+	// each meets few blocks of the runs below and the other blocks stream
+	// through unmerged.
+	partRows int
+}
+
+// Versions bounds the versions of the rows.
+func (s *deltaSource) Versions() (least, greatest uint64) { return s.generation.number, s.commit }
+
+// Cursor opens a cursor, which belongs to one goroutine.
+func (s *deltaSource) Cursor(o run.CursorOptions) (run.Cursor, error) {
+	return &deltaCursor{
+		source: s, o: o, widener: run.NewWidener(o.Mem),
+		prefix: layout.GenerationPrefix(s.table.id, s.generation.slice, s.generation.number),
+	}, nil
+}
+
+// partRowsFor is how many rows of a delta with so many entries lie, on average,
+// over one block of the rows below.
+func partRowsFor(entries, rowsBelow uint64) int {
+	perBlock := entries * limits.BlockRows / max(rowsBelow, 1)
+	return int(min(max(perBlock, 1), limits.BlockRows))
+}
+
+// deltaCursor reads rows through one Pebble iterator, a part ahead; payloads are
+// fetched when a part is loaded.
+type deltaCursor struct {
+	source *deltaSource
+	o      run.CursorOptions
+	prefix []byte
+
+	it     *pebble.Iterator
+	valid  bool // it stands on the first entry of the next key
+	bounds run.Bounds
+	part   run.Part
+
+	keys     key.Keys
+	versions []uint64
+	rows     []int32 // in the payload of the version; deleted: -1
+
+	payloads map[uint64]*payload
+	held     int // bytes of payloads
+	picks    []uint32
+	widener  *run.Widener
+}
+
+const deletedRow = -1
+
+// payload is one block, copied out of Pebble.
+type payload struct {
+	reader block.Reader
+	schema *Schema
+	size   int
+}
+
+// heldPayloads bounds the payloads that are kept for the next part.
+const heldPayloads = 8 << 20
+
+// Seek restricts the cursor to b.
+func (c *deltaCursor) Seek(b run.Bounds) (err error) {
+	c.bounds = b
+	lower := layout.DeltaRowsBound(nil, c.prefix, b.Low)
+	upper := layout.DeltaRowsEnd(nil, c.prefix)
+	if b.High != nil {
+		upper = c.upper(b.High)
+	}
+	if c.it == nil {
+		c.it, err = c.source.table.store.db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
+		if err != nil {
+			return err
+		}
+	} else {
+		c.it.SetBounds(lower, upper)
+	}
+	if c.o.Desc {
+		c.valid = c.it.Last()
+	} else {
+		c.valid = c.it.First()
+	}
+	return c.failed(c.it.Error())
+}
+
+// upper is a bound above all rows whose key is below high. A row's key in the
+// delta is longer than its primary key, by the commit; so where high itself goes
+// on behind a whole key (just above it), that key's rows must be let in.
+// Whatever the bound lets in too many, collect leaves out.
+func (c *deltaCursor) upper(high []byte) []byte {
+	if n, err := key.Prefix(c.source.table.key.Types, high, len(c.source.table.key.Types)); err == nil && n < len(high) {
+		if high = key.Next(high[:n]); high == nil {
+			return layout.DeltaRowsEnd(nil, c.prefix)
+		}
+	}
+	return layout.DeltaRowsBound(nil, c.prefix, high)
+}
+
+// Next collects the next part's keys.
+func (c *deltaCursor) Next() (*run.Part, error) {
+	c.keys.Reset()
+	c.versions, c.rows = c.versions[:0], c.rows[:0]
+	for c.valid && len(c.rows) < c.source.partRows {
+		var err error
+		if c.o.Desc {
+			err = c.collectBackward()
+		} else {
+			err = c.collect()
+		}
+		if err != nil {
+			return nil, c.failed(err)
+		}
+	}
+	if err := c.it.Error(); err != nil {
+		return nil, c.failed(err)
+	}
+	n := len(c.rows)
+	if n == 0 {
+		return nil, nil
+	}
+	if c.o.Desc {
+		c.reverse()
+	}
+	c.part = run.Part{
+		First: c.keys.At(0), Last: c.keys.At(n - 1), Rows: n, Whole: true,
+		Bytes: n * (len(c.keys.Data)/n + 64), Greatest: slices.Max(c.versions),
+	}
+	for _, row := range c.rows {
+		if row == deletedRow {
+			c.part.Tombstones++
+		}
+	}
+	return &c.part, nil
+}
+
+// collect takes one key forwards: its entries come newest first.
+func (c *deltaCursor) collect() error {
+	var current []byte
+	taken := false
+	for ; c.valid; c.valid = c.it.Next() {
+		primary, commit, err := layout.SplitDeltaRow(len(c.prefix), c.it.Key())
+		if err != nil {
+			return err
+		}
+		if current == nil {
+			current = append(make([]byte, 0, len(primary)), primary...)
+		} else if !bytes.Equal(current, primary) {
+			break
+		}
+		if taken || commit > c.source.commit || !c.inside(primary) {
+			continue
+		}
+		taken = true
+		if err := c.add(primary, commit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// collectBackward takes one key backwards: its entries come oldest first, the
+// last that is not too new counts.
+func (c *deltaCursor) collectBackward() error {
+	var current []byte
+	added := false
+	for ; c.valid; c.valid = c.it.Prev() {
+		primary, commit, err := layout.SplitDeltaRow(len(c.prefix), c.it.Key())
+		if err != nil {
+			return err
+		}
+		if current == nil {
+			current = append(make([]byte, 0, len(primary)), primary...)
+		} else if !bytes.Equal(current, primary) {
+			break
+		}
+		if commit > c.source.commit || !c.inside(primary) {
+			continue
+		}
+		if added {
+			n := len(c.rows) - 1
+			c.versions, c.rows = c.versions[:n], c.rows[:n]
+			c.keys.Ends = c.keys.Ends[:n]
+			c.keys.Data = c.keys.Data[:len(c.keys.Data)-len(primary)]
+		}
+		added = true
+		if err := c.add(primary, commit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *deltaCursor) inside(primary []byte) bool {
+	return bytes.Compare(primary, c.bounds.Low) >= 0 &&
+		(c.bounds.High == nil || bytes.Compare(primary, c.bounds.High) < 0)
+}
+
+func (c *deltaCursor) add(primary []byte, commit uint64) error {
+	value, err := c.it.ValueAndErr()
+	if err != nil {
+		return err
+	}
+	row, deleted, err := rowNumber(value)
+	if err != nil {
+		return err
+	}
+	if deleted {
+		row = deletedRow
+	}
+	c.keys.Append(primary)
+	c.versions = append(c.versions, commit)
+	c.rows = append(c.rows, int32(row))
+	return nil
+}
+
+// reverse puts a part that was collected backwards into key order.
+func (c *deltaCursor) reverse() {
+	var ascending key.Keys
+	ascending.Grow(len(c.rows), len(c.keys.Data))
+	for i := len(c.rows) - 1; i >= 0; i-- {
+		ascending.Append(c.keys.At(i))
+	}
+	c.keys = ascending
+	slices.Reverse(c.versions)
+	slices.Reverse(c.rows)
+}
+
+// Zone knows nothing: the delta has no zone maps.
+func (c *deltaCursor) Zone(uint32) (block.Zone, bool, error) { return block.Zone{}, false, nil }
+
+// Load fetches the payloads that the part points into.
+func (c *deltaCursor) Load() (rows int, err error) {
+	if c.held > heldPayloads {
+		c.payloads, c.held = nil, 0
+	}
+	if c.payloads == nil {
+		c.payloads = map[uint64]*payload{}
+	}
+	for i, version := range c.versions {
+		if c.rows[i] == deletedRow {
+			continue
+		}
+		p := c.payloads[version]
+		if p == nil {
+			if p, err = c.fetch(version); err != nil {
+				return 0, c.failed(err)
+			}
+		}
+		if int(c.rows[i]) >= p.reader.Rows() {
+			return 0, c.failed(block.ErrCorrupt)
+		}
+	}
+	return len(c.rows), nil
+}
+
+func (c *deltaCursor) fetch(version uint64) (*payload, error) {
+	t := c.source.table
+	value, closer, err := t.store.db.Get(layout.AppendDeltaPayload(nil, c.prefix, version))
+	if err == pebble.ErrNotFound {
+		return nil, fault.New(fault.DataLoss, "DELTA_PAYLOAD_MISSING",
+			"%s, slice %d: the rows of commit %d are not on disk; run sheaf doctor", t.label(), c.source.generation.slice, version)
+	}
+	if err != nil {
+		return nil, err
+	}
+	// Blocks must stay valid, Pebble's values do not.
+	copied := append(make([]byte, 0, len(value)), value...)
+	closer.Close()
+	number, data, err := splitPayload(copied)
+	if err != nil {
+		return nil, err
+	}
+	p := &payload{size: len(copied)}
+	if p.schema, err = t.schemaVersion(number); err != nil {
+		return nil, err
+	}
+	if p.reader, err = block.Open(data); err != nil {
+		return nil, err
+	}
+	c.payloads[version] = p
+	c.held += p.size
+	if c.o.Counters != nil {
+		c.o.Counters.BlocksRead++
+		c.o.Counters.BytesRead += uint64(p.size)
+	}
+	return p, nil
+}
+
+// Keys appends the keys of the part.
+func (c *deltaCursor) Keys(dst *key.Keys) error {
+	dst.Grow(c.keys.Len(), len(c.keys.Data))
+	for i := range c.keys.Len() {
+		dst.Append(c.keys.At(i))
+	}
+	return nil
+}
+
+// Append appends rows [lo, hi) of one column to v.
+func (c *deltaCursor) Append(v *block.Vector, id uint32, lo, hi int) error {
+	for at := lo; at < hi; {
+		end := at + 1
+		for end < hi && c.together(at, end) {
+			end++
+		}
+		c.picks = c.picks[:0]
+		for i := at; i < end; i++ {
+			c.picks = append(c.picks, uint32(i))
+		}
+		if err := c.appendGroup(v, id, c.picks); err != nil {
+			return c.failed(err)
+		}
+		at = end
+	}
+	return nil
+}
+
+// AppendRows appends some rows of one column to v.
+func (c *deltaCursor) AppendRows(v *block.Vector, id uint32, rows []uint32) error {
+	for at := 0; at < len(rows); {
+		end := at + 1
+		for end < len(rows) && c.together(int(rows[at]), int(rows[end])) {
+			end++
+		}
+		c.picks = append(c.picks[:0], rows[at:end]...)
+		if err := c.appendGroup(v, id, c.picks); err != nil {
+			return c.failed(err)
+		}
+		at = end
+	}
+	return nil
+}
+
+// together reports whether two rows come from one place, so that one call
+// appends them.
+func (c *deltaCursor) together(a, b int) bool {
+	return (c.rows[a] == deletedRow) == (c.rows[b] == deletedRow) &&
+		(c.rows[a] == deletedRow || c.versions[a] == c.versions[b])
+}
+
+// appendGroup appends rows of the part that lie together; it uses up rows.
+func (c *deltaCursor) appendGroup(v *block.Vector, id uint32, rows []uint32) error {
+	first := rows[0]
+	deleted := c.rows[first] == deletedRow
+	switch {
+	case id == block.ColumnCommit:
+		appendNumbers(v, c.versions, rows)
+		return nil
+	case id == block.ColumnTombstone:
+		appendBools(v, deleted, len(rows))
+		return nil
+	case deleted:
+		return c.appendDeleted(v, id, rows)
+	}
+	p := c.payloads[c.versions[first]]
+	stored, _ := p.schema.CanonicalByID(id) // nil: the column came later
+	for i, row := range rows {
+		rows[i] = uint32(c.rows[row])
+	}
+	return c.widener.AppendRows(v, &p.reader, id, stored, rows)
+}
+
+// appendDeleted appends deleted rows: key columns come from the key, all others
+// are null.
+func (c *deltaCursor) appendDeleted(v *block.Vector, id uint32, rows []uint32) error {
+	at := slices.Index(c.source.table.key.IDs, id)
+	if at < 0 {
+		v.AppendNulls(len(rows))
+		return nil
+	}
+	var some key.Keys
+	for _, row := range rows {
+		some.Append(c.keys.At(int(row)))
+	}
+	columns, err := key.Decode(c.o.Mem, c.source.table.key.Types, &some)
+	if err != nil {
+		return err
+	}
+	v.AppendArray(columns[at], 0, len(rows))
+	releaseAll(columns)
+	return nil
+}
+
+// Close closes the iterator and gives scratch memory back.
+func (c *deltaCursor) Close() error {
+	c.widener.Release()
+	c.payloads = nil
+	if c.it == nil {
+		return nil
+	}
+	err := c.it.Close()
+	c.it = nil
+	return err
+}
+
+// failed says where damaged bytes were met.
+func (c *deltaCursor) failed(err error) error {
+	return c.source.table.damaged(c.source.generation.slice, "the delta", err)
+}
+
+// damaged turns corruption into DATA_LOSS that names table and slice; other
+// errors pass.
+func (t *Table) damaged(slice int, where string, err error) error {
+	if err == nil || fault.Of(err) != nil || !isCorrupt(err) {
+		return err
+	}
+	return fault.New(fault.DataLoss, "CHECKSUM_FAILED",
+		"%s, slice %d: %s is damaged on disk (%w); other slices can be read, run sheaf doctor", t.label(), slice, where, err)
+}
+
+func releaseAll(arrays []arrow.Array) {
+	for _, a := range arrays {
+		a.Release()
+	}
+}

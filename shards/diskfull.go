@@ -1,0 +1,139 @@
+package shards
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/sheaf-db/sheaf/fault"
+)
+
+// A full disk must not reach Pebble's log or manifest, where a failed write is
+// fatal. Three lines of defence: commits are refused while little space is left
+// (check); what Pebble writes goes through vfs.OnDiskFull, which deletes the
+// ballast file and tries again; and what fails all the same latches the store
+// (failure.go). Run files are written past OnDiskFull: a bulk load that hits the
+// end of the disk gets its error and the ballast stays for the log.
+type diskSpace struct {
+	fs      vfs.FS // not wrapped
+	dir     string
+	ballast string // path; empty in a read-only store
+	logger  *slog.Logger
+
+	full    atomic.Bool // ENOSPC was met and space is not back yet
+	written atomic.Int64
+
+	mu   sync.Mutex
+	size int64 // of the ballast that is wanted
+}
+
+const (
+	maxBallastBytes = 64 << 20
+	// ballastShare of what is free when the ballast is made: small disks get a
+	// small one.
+	ballastShare = 64
+	// checkEveryBytes is how much is committed between two looks at the free
+	// space.
+	checkEveryBytes = 4 << 20
+)
+
+// open makes the ballast if there is room for it and none yet.
+func (d *diskSpace) open() error {
+	usage, err := d.fs.GetDiskUsage(d.dir)
+	if err != nil {
+		return nil // a file system that does not know its size has no need
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.size = int64(min(maxBallastBytes, usage.AvailBytes/ballastShare))
+	if info, err := d.fs.Stat(d.ballast); err == nil {
+		d.size = max(d.size, min(info.Size(), maxBallastBytes))
+	}
+	return d.inflate(usage)
+}
+
+// inflate writes the ballast if it is not there; the caller holds mu.
+func (d *diskSpace) inflate(usage vfs.DiskUsage) error {
+	if info, err := d.fs.Stat(d.ballast); err == nil && info.Size() >= d.size {
+		return nil
+	}
+	if usage.AvailBytes < uint64(d.size)*2 {
+		return nil // next time
+	}
+	f, err := d.fs.Create(d.ballast, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return fmt.Errorf("making the ballast file: %w", err)
+	}
+	zeros := make([]byte, 1<<20)
+	for left := d.size; left > 0 && err == nil; left -= int64(len(zeros)) {
+		_, err = f.Write(zeros[:min(left, int64(len(zeros)))])
+	}
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err != nil {
+		// Without ballast the store works; it only has less to fall back on.
+		d.logger.Warn("the ballast file could not be written", "error", err)
+		return d.fs.Remove(d.ballast)
+	}
+	return nil
+}
+
+// release is what OnDiskFull calls.
+func (d *diskSpace) release() {
+	if !d.full.Swap(true) {
+		d.logger.Error("the disk is full: commits are refused until space is free again")
+	}
+	if d.ballast != "" {
+		_ = d.fs.Remove(d.ballast) // it may be gone already
+	}
+}
+
+// met notes an ENOSPC that did not come through OnDiskFull.
+func (d *diskSpace) met(err error) error {
+	if !errors.Is(err, syscall.ENOSPC) {
+		return err
+	}
+	d.full.Store(true)
+	return diskFull()
+}
+
+func diskFull() *fault.Error {
+	return fault.New(fault.ResourceExhausted, "DISK_FULL",
+		"the store's disk is (nearly) full: nothing of this commit was written, reads go on; free space and try again")
+}
+
+// check refuses a commit of about so many bytes when space is short. The free
+// space is looked at once in a while, and at every commit while it is short.
+func (d *diskSpace) check(bytes int64) error {
+	short := d.full.Load()
+	written := d.written.Add(bytes)
+	if !short && written < checkEveryBytes && bytes < checkEveryBytes {
+		return nil
+	}
+	d.written.Store(0)
+	usage, err := d.fs.GetDiskUsage(d.dir)
+	if err != nil {
+		d.full.Store(false)
+		return nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	// Besides the commit itself as much as the ballast must stay free: for the
+	// log, for compactions that make room, for the ballast to come back.
+	if usage.AvailBytes < uint64(bytes)+2*uint64(d.size) {
+		d.full.Store(true)
+		return diskFull()
+	}
+	if short {
+		d.logger.Info("there is free space again: commits are taken")
+		if err := d.inflate(usage); err != nil {
+			return err
+		}
+		d.full.Store(false)
+	}
+	return nil
+}

@@ -1,0 +1,236 @@
+package shards
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sheaf-db/sheaf/fault"
+)
+
+// folds is a table's share of the background work.
+type folds struct {
+	latches latches // one fold at a time in a slice
+
+	mu      sync.Mutex
+	dirty   bool              // something was written since the last look
+	retryAt map[int]time.Time // slices whose fold failed
+	depth   int               // most runs over one key, at the last look
+	moved   chan struct{}     // closed and replaced when a fold ends
+}
+
+func (f *folds) init(slices int) {
+	f.latches = newLatches(slices)
+	f.retryAt = map[int]time.Time{}
+	f.moved = make(chan struct{})
+	f.dirty = true
+}
+
+// retryFold is how long a slice whose fold failed is left alone: long enough
+// that a damaged block does not keep a core busy, short enough that freed disk
+// space is used.
+const retryFold = 30 * time.Second
+
+// Back-pressure. Writes are slowed, never stopped: each commit waits longer the
+// further the folds are behind, so that the rate of writes falls to that of the
+// folds.
+const (
+	slowDepth = 24 // runs over one key
+	slowDelta = 8  // times foldDeltaBytes in a slice
+	slowStep  = 5 * time.Millisecond
+	slowMost  = 500 * time.Millisecond
+)
+
+// slowDown makes a commit wait while folds are behind; a fold that ends ends the
+// wait. The error is ctx's.
+func (f *folds) slowDown(ctx context.Context, t *Table, prepared []*Prepared) error {
+	if !t.store.folder.enabled() || len(prepared) == 0 {
+		return nil
+	}
+	f.mu.Lock()
+	behind := max(0, f.depth-slowDepth)
+	moved := f.moved
+	f.mu.Unlock()
+	t.mu.Lock()
+	delta := t.visible.delta
+	t.mu.Unlock()
+	for _, p := range prepared {
+		for _, piece := range p.pieces {
+			if piece.slice < t.slices {
+				_, size := delta.sizeOf(piece.slice)
+				behind = max(behind, int(size/foldDeltaBytes)-slowDelta)
+			}
+		}
+	}
+	if behind <= 0 {
+		return nil
+	}
+	timer := time.NewTimer(min(time.Duration(behind)*slowStep, slowMost))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-moved:
+	case <-t.store.failure.failed:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return nil
+}
+
+// wake tells the folder that a table was written to.
+func (f *folds) wake(t *Table, prepared []*Prepared) {
+	if len(prepared) == 0 {
+		return
+	}
+	f.mu.Lock()
+	f.dirty = true
+	f.mu.Unlock()
+	t.store.folder.signal()
+}
+
+func (f *folds) ended(slice int, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.dirty = true
+	if err != nil && !errors.Is(err, errFoldStale) {
+		f.retryAt[slice] = time.Now().Add(retryFold)
+	}
+	close(f.moved)
+	f.moved = make(chan struct{})
+}
+
+// takeDirty reports whether the table wants a look.
+func (f *folds) takeDirty() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	was := f.dirty
+	f.dirty = false
+	return was
+}
+
+// folder is the background work of a store: workers that look at tables that
+// were written to, ask the policy, and fold.
+type folder struct {
+	store   *Store
+	workers sync.WaitGroup
+	ctx     context.Context
+	cancel  context.CancelFunc
+	work    chan struct{} // holds a token when there may be something to do
+}
+
+func newFolder(s *Store) *folder {
+	f := &folder{store: s, work: make(chan struct{}, 1)}
+	f.ctx, f.cancel = context.WithCancel(context.Background())
+	return f
+}
+
+func (f *folder) enabled() bool {
+	return f.store.options.FoldConcurrency >= 0 && !f.store.options.ReadOnly
+}
+
+func (f *folder) start() {
+	if !f.enabled() {
+		return
+	}
+	for range max(1, f.store.options.FoldConcurrency) {
+		f.workers.Add(1)
+		go f.loop()
+	}
+	f.signal()
+}
+
+func (f *folder) signal() {
+	select {
+	case f.work <- struct{}{}:
+	default:
+	}
+}
+
+func (f *folder) close() {
+	f.cancel()
+	f.workers.Wait()
+}
+
+func (f *folder) loop() {
+	defer f.workers.Done()
+	retry := time.NewTicker(retryFold)
+	defer retry.Stop()
+	for {
+		select {
+		case <-f.ctx.Done():
+			return
+		case <-f.store.failure.failed:
+			return
+		case <-f.work:
+			f.round(false)
+		case <-retry.C:
+			f.round(true)
+		}
+	}
+}
+
+// round looks at every dirty table (or at all) until the policy wants nothing.
+func (f *folder) round(all bool) {
+	for _, t := range f.store.Tables("") {
+		for t.folds.takeDirty() || all {
+			all = false
+			if f.ctx.Err() != nil || f.store.failure.get() != nil {
+				return
+			}
+			f.foldTable(t)
+		}
+	}
+}
+
+// foldTable does what the policy wants of a table now.
+func (f *folder) foldTable(t *Table) {
+	for _, pick := range t.plan() {
+		unlock := t.folds.tryLatch(pick.slice)
+		if unlock == nil {
+			continue // another worker folds it and will look again
+		}
+		err := t.foldSlice(f.ctx, pick)
+		unlock()
+		t.folds.ended(pick.slice, err)
+		switch {
+		case f.ctx.Err() != nil:
+			return
+		case err == nil:
+			f.store.logger.Debug("folded", "table", t.name.String(), "slice", pick.slice, "runs", len(pick.runs), "why", pick.why)
+		case fault.Is(err, "TABLE_NOT_FOUND"), errors.Is(err, errFoldStale):
+		default:
+			f.store.logger.Warn("a fold failed and will be tried again", "table", t.name.String(), "slice", pick.slice, "error", err)
+		}
+	}
+}
+
+// plan asks the policy, leaving out slices that failed not long ago.
+func (t *Table) plan() []foldPick {
+	s, err := t.Snapshot()
+	if err != nil {
+		return nil // dropped
+	}
+	defer s.Release()
+	var all []slicePieces
+	most := 0
+	for slice := range t.slices {
+		p := s.pieces(slice)
+		most = max(most, depth(p.runs))
+		all = append(all, p)
+	}
+	picks := planFolds(all)
+	t.folds.mu.Lock()
+	defer t.folds.mu.Unlock()
+	t.folds.depth = most
+	return slices.DeleteFunc(picks, func(p foldPick) bool { return time.Now().Before(t.folds.retryAt[p.slice]) })
+}
+
+// tryLatch takes a slice's fold latch if nobody has it.
+func (f *folds) tryLatch(slice int) (unlock func()) {
+	if !f.latches[slice].TryAcquire(latchUnits) {
+		return nil
+	}
+	return func() { f.latches[slice].Release(latchUnits) }
+}

@@ -1,0 +1,149 @@
+package shards
+
+import (
+	"github.com/sheaf-db/sheaf/shards/run"
+)
+
+// listing is the manifest entry of one run: what the store needs to know about
+// it without opening it. It is immutable; a fold that takes slices out of a
+// shared run lists it again with the slices left.
+type listing struct {
+	id      uint64
+	schema  uint32 // version it was written under
+	slices  []run.SliceInfo
+	of      int    // slices of the table when the run was written
+	written int    // slices the run was written with; more than len(slices): dead bytes
+	bytes   uint64 // of the file
+	commit  uint64 // version of all rows, unless perRow
+	perRow  bool
+	// least and greatest bound the versions of the rows.
+	least, greatest uint64
+}
+
+const listingFormat byte = 1
+
+func (l *listing) encode() []byte {
+	r := newRecord(listingFormat).number(uint64(l.schema)).number(uint64(l.of)).number(uint64(l.written)).number(l.bytes)
+	perRow := uint64(0)
+	if l.perRow {
+		perRow = 1
+	}
+	r.number(perRow).number(l.commit).number(l.least).number(l.greatest)
+	r.number(uint64(len(l.slices)))
+	for _, s := range l.slices {
+		r.number(uint64(s.Slice)).number(s.Rows).number(s.Tombstones).number(s.Bytes).number(s.Plain).number(uint64(s.Blocks))
+		r.bytes(s.First).bytes(s.Last)
+	}
+	return r.data
+}
+
+func decodeListing(id uint64, data []byte) (*listing, error) {
+	r := readRecord("manifest entry of a run", listingFormat, append([]byte(nil), data...))
+	l := &listing{id: id, schema: uint32(r.number()), of: int(r.number()), written: int(r.number()), bytes: r.number()}
+	l.perRow, l.commit, l.least, l.greatest = r.number() == 1, r.number(), r.number(), r.number()
+	for range r.count() {
+		s := run.SliceInfo{
+			Slice: int(r.number()), Rows: r.number(), Tombstones: r.number(),
+			Bytes: r.number(), Plain: r.number(), Blocks: int(r.number()),
+		}
+		s.First, s.Last = r.bytes(), r.bytes()
+		l.slices = append(l.slices, s)
+	}
+	return l, r.done()
+}
+
+// listingOf describes a run just written.
+func listingOf(id uint64, schema *Schema, info run.Info) *listing {
+	return &listing{
+		id: id, schema: schema.Version, slices: info.Slices, of: schema.Slices, written: len(info.Slices),
+		bytes: info.Bytes, perRow: info.PerRow, least: info.Least, greatest: info.Greatest,
+	}
+}
+
+// slice is what the run holds of one slice, by binary search; nil if nothing.
+func (l *listing) slice(slice int) *run.SliceInfo {
+	low, high := 0, len(l.slices)
+	for low < high {
+		if mid := (low + high) / 2; l.slices[mid].Slice < slice {
+			low = mid + 1
+		} else {
+			high = mid
+		}
+	}
+	if low < len(l.slices) && l.slices[low].Slice == slice {
+		return &l.slices[low]
+	}
+	return nil
+}
+
+// without is the listing when a fold has taken these slices; nil if none is left.
+func (l *listing) without(taken func(slice int) bool) *listing {
+	left := *l
+	left.slices = nil
+	for _, s := range l.slices {
+		if !taken(s.Slice) {
+			left.slices = append(left.slices, s)
+		}
+	}
+	if len(left.slices) == 0 {
+		return nil
+	}
+	return &left
+}
+
+func (l *listing) liveBytes() uint64 {
+	var n uint64
+	for _, s := range l.slices {
+		n += s.Bytes
+	}
+	return n
+}
+
+// A slice's generations are listed in one record, oldest first; the last takes
+// new writes. Each is counted, so that a start reads no delta.
+const generationsFormat byte = 1
+
+type generationCount struct {
+	number                    uint64 // of the commit that began it
+	entries, tombstones, size uint64
+}
+
+func encodeGenerations(list []generationCount) []byte {
+	r := newRecord(generationsFormat).number(uint64(len(list)))
+	for _, g := range list {
+		r.number(g.number).number(g.entries).number(g.tombstones).number(g.size)
+	}
+	return r.data
+}
+
+func decodeGenerations(data []byte) ([]generationCount, error) {
+	r := readRecord("list of delta generations", generationsFormat, data)
+	var list []generationCount
+	for range r.count() {
+		list = append(list, generationCount{r.number(), r.number(), r.number(), r.number()})
+	}
+	return list, r.done()
+}
+
+// What is durable under a client's resume id.
+const streamFormat byte = 1
+
+func encodeStream(p Progress, commit uint64) []byte {
+	return newRecord(streamFormat).number(p.Batches).number(p.Rows).number(commit).data
+}
+
+func decodeStream(data []byte) (p Progress, commit uint64, err error) {
+	r := readRecord("position of a resumable stream", streamFormat, data)
+	p = Progress{Batches: r.number(), Rows: r.number()}
+	return p, r.number(), r.done()
+}
+
+// The last commit number of a table.
+const commitFormat byte = 1
+
+func encodeCommit(number uint64) []byte { return newRecord(commitFormat).number(number).data }
+
+func decodeCommit(data []byte) (uint64, error) {
+	r := readRecord("commit number of a table", commitFormat, data)
+	return r.number(), r.done()
+}
