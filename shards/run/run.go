@@ -1,12 +1,17 @@
 package run
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"fmt"
+	"slices"
 
-	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/cockroachdb/pebble/v2"
 
+	"github.com/sheaf-db/sheaf/fault"
 	"github.com/sheaf-db/sheaf/shards/block"
+	"github.com/sheaf-db/sheaf/shards/layout"
 )
 
 // Options describe a run that is listed in a store.
@@ -17,73 +22,154 @@ type Options struct {
 	Run    uint64
 	Key    KeyColumns
 	Stored Types // of the schema version that the run was written under
-	// Version is the version of all rows, unless the run has a version per row
-	// (PerRow): then Least and Greatest of Info bound them.
+	// Version is the version of all rows, unless each row has its own (PerRow):
+	// then Least and Greatest bound them, as in Info.
 	Version         uint64
 	PerRow          bool
 	Least, Greatest uint64
-	// Label says in an error which table it is about: `table "trips"`.
+	// Label says in errors which table it is about: `table "trips"`.
 	Label string
 }
 
-// Run is one run, open for reading. It holds no resources: it needs no Close,
-// and must not be used any more once the run may leave the disk.
-type Run struct{ o Options }
+// Run is one run, open for reading. It holds no resources, so there is nothing
+// to close; it must not be used any more once the run may leave the disk.
+type Run struct {
+	o      Options
+	prefix []byte
+}
 
 // Open makes a Run. It reads nothing.
-func Open(o Options) *Run { return &Run{o: o} }
+func Open(o Options) *Run {
+	if !o.PerRow {
+		o.Least, o.Greatest = o.Version, o.Version
+	}
+	return &Run{o: o, prefix: layout.RunPrefix(o.Table, o.Run)}
+}
 
-// Source is the rows of one slice. A run that does not hold the slice is an
-// error when a cursor looks into it: the caller knows which slices there are.
-func (r *Run) Source(slice int) Source { return nil }
+// Source is the rows of one slice. The caller knows which slices a run has: a
+// slice that is not there is reported as DATA_LOSS once a cursor looks for it.
+func (r *Run) Source(slice int) Source { return &source{run: r, slice: slice} }
 
-// Piece is about one block (or, in huge runs, one part of the index) of a
-// slice: every key is <= Last and greater than the Last of the piece before.
+type source struct {
+	run   *Run
+	slice int
+}
+
+func (s *source) Versions() (least, greatest uint64) { return s.run.o.Least, s.run.o.Greatest }
+
+func (s *source) Cursor(o CursorOptions) (Cursor, error) {
+	return newCursor(s.run, s.slice, o), nil
+}
+
+// damaged makes a user's error of what is wrong with the bytes of a slice; other
+// errors pass.
+func (r *Run) damaged(slice int, err error) error {
+	if err == nil || fault.Of(err) != nil {
+		return err
+	}
+	if pebble.IsCorruptionError(err) || errors.Is(err, errTail) || errors.Is(err, block.ErrCorrupt) {
+		return fault.New(fault.DataLoss, "CHECKSUM_FAILED",
+			"%s, slice %d: stored data is damaged (run %d): %w; other rows are still readable: run sheaf doctor, then restore this table from a copy",
+			r.o.Label, slice, r.o.Run, err)
+	}
+	return fmt.Errorf("%s, slice %d, run %d: %w", r.o.Label, slice, r.o.Run, err)
+}
+
+// tail is a part of a slice's tail, decoded, from the cache or from disk. open
+// gets bytes of its own.
+func tail[T any](r *Run, slice int, kind tailKind, part int, open func([]byte) (T, error), size func(T) int64) (T, error) {
+	k := tailKey{r.o.Table, r.o.Run, uint16(slice), kind, uint32(part)}
+	if v, ok := r.o.Cache.get(k).(T); ok {
+		return v, nil
+	}
+	var none T
+	var name []byte
+	switch kind {
+	case tailIndex:
+		name = layout.AppendRunIndex(nil, r.prefix, slice, part)
+	case tailZones:
+		name = layout.AppendRunZones(nil, r.prefix, slice, part)
+	default:
+		name = layout.AppendRunFilter(nil, r.prefix, slice, part)
+	}
+	value, closer, err := r.o.DB.Get(name)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return none, r.damaged(slice, tailError("kind %d part %d is missing", kind, part))
+	}
+	if err != nil {
+		return none, r.damaged(slice, err)
+	}
+	own := bytes.Clone(value)
+	if err := closer.Close(); err != nil {
+		return none, r.damaged(slice, err)
+	}
+	v, err := open(own)
+	if err != nil {
+		return none, r.damaged(slice, err)
+	}
+	r.o.Cache.put(k, v, size(v))
+	return v, nil
+}
+
+func (r *Run) index(slice, part int) (*index, error) {
+	x, err := tail(r, slice, tailIndex, part, parseIndex, func(x *index) int64 { return x.bytes })
+	if err == nil && part > 0 && x.root {
+		return nil, r.damaged(slice, tailError("index part %d is a root", part))
+	}
+	return x, err
+}
+
+func (r *Run) zones(slice, part int) (*zoneMap, error) {
+	return tail(r, slice, tailZones, part, openZones, func(z *zoneMap) int64 { return z.bytes })
+}
+
+func (r *Run) filter(slice, part int) (*filter, error) {
+	return tail(r, slice, tailFilter, part, openFilter, func(f *filter) int64 { return int64(len(f.data)) + 64 })
+}
+
+// Piece is a piece of a slice as its block index knows it: its keys are <= Last
+// and greater than the Last of the piece before.
 type Piece struct {
-	Last    []byte // the caller must not change it
-	Rows    uint64
-	Encoded uint64 // bytes on disk
-	Plain   uint64 // bytes as plain Arrow, about
+	Last             []byte // not to be changed
+	Rows, Tombstones uint64
+	Encoded, Plain   uint64 // bytes on disk, and about as plain Arrow
 }
 
-// Pieces appends the pieces of one slice that overlap [low, high), by the block
-// index only: to cut scans into equal parts and to estimate.
+// coarsePieces: a slice of more leaves than this is cut at leaves instead of
+// blocks, so that cutting a scan never loads a whole huge index.
+const coarsePieces = 64
+
+// Pieces appends the pieces of one slice that overlap [low, high), nil open, by
+// the block index only: to cut scans into equal parts and to estimate. A piece
+// at either end may reach out of the range.
 func (r *Run) Pieces(ctx context.Context, dst []Piece, slice int, low, high []byte) ([]Piece, error) {
-	return nil, errSkeleton
+	root, err := r.index(slice, 0)
+	if err != nil {
+		return dst, err
+	}
+	from, to := root.seek(low), root.seekBack(high)
+	if !root.root || to-from > coarsePieces {
+		return appendPieces(dst, root, low, high), nil
+	}
+	for part := from; part <= to; part++ {
+		if err := ctx.Err(); err != nil {
+			return dst, err
+		}
+		leaf, err := r.index(slice, part+1)
+		if err != nil {
+			return dst, err
+		}
+		dst = appendPieces(dst, leaf, low, high)
+	}
+	return dst, nil
 }
 
-// Verify reads everything a slice has in this run: checksums, order, index,
-// zones and filter against the rows. report gets one text for each thing wrong;
-// the error is for what stops the verification itself.
-func (r *Run) Verify(ctx context.Context, slice int, report func(what string)) error {
-	return errSkeleton
+func appendPieces(dst []Piece, x *index, low, high []byte) []Piece {
+	from, to := x.seek(low), x.seekBack(high)
+	dst = slices.Grow(dst, max(0, to-from+1))
+	for i := from; i <= to; i++ {
+		e := &x.entries[i]
+		dst = append(dst, Piece{e.last, e.rows, e.tombstones, e.encoded, e.plain})
+	}
+	return dst
 }
-
-// NewCache makes a cache of decoded run tails of at most so many bytes.
-func NewCache(bytes int64) *Cache { return nil }
-
-// Cache holds decoded tails (block indexes, zone maps, filters) of all runs of
-// a store, least recently used out first. It is safe for concurrent use.
-type Cache struct{}
-
-// Bytes is what the cache holds now.
-func (c *Cache) Bytes() int64 { return 0 }
-
-// Widener appends columns of blocks written under an older schema version to
-// vectors of the current types. One goroutine. The zero value is ready;
-// Release it.
-type Widener struct{ skeleton }
-
-// Append appends rows [lo, hi) of column id of r to v. stored is the column's
-// canonical type when r was written; nil: it did not exist, v gets nulls.
-func (w *Widener) Append(v *block.Vector, r *block.Reader, id uint32, stored arrow.DataType, lo, hi int) error {
-	return errSkeleton
-}
-
-// AppendRows is Append for some rows in any order.
-func (w *Widener) AppendRows(v *block.Vector, r *block.Reader, id uint32, stored arrow.DataType, rows []uint32) error {
-	return errSkeleton
-}
-
-// Release gives back scratch memory.
-func (w *Widener) Release() {}

@@ -1,10 +1,18 @@
 package run
 
 import (
+	"bytes"
 	"context"
+	"fmt"
+	"io"
+	"math"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/sheaf-db/sheaf/limits"
+	"github.com/sheaf-db/sheaf/shards/block"
+	"github.com/sheaf-db/sheaf/shards/key"
 )
 
 // Request is what one Scan returns of one slice.
@@ -12,8 +20,8 @@ type Request struct {
 	Mem   memory.Allocator // nil: memory.DefaultAllocator
 	Key   KeyColumns
 	Types Types // of the current schema
-	// Columns are ids, in the order wanted, reserved ones allowed; none gives
-	// rows without columns.
+	// Columns are ids, in the order wanted, the engine's own allowed; none
+	// gives rows without columns.
 	Columns []uint32
 	// Ranges are sorted ascending, disjoint, of this slice (their Slice field
 	// is not looked at); nil is everything.
@@ -21,8 +29,9 @@ type Request struct {
 	Desc   bool
 	Filter Filter // nil: every row
 	Limit  int64  // at most so many rows; 0 or below: no limit
-	// TargetBytes cuts batches (0: limits.TargetBytes): a batch ends at the
-	// first block border behind it. TargetRows likewise (0: 65,536).
+	// TargetBytes cuts batches (0: limits.TargetBytes): a batch ends with the
+	// part, or round of a merge, that reaches it, but before one that would make
+	// it twice as large. TargetRows likewise (0: 65,536).
 	TargetBytes int
 	TargetRows  int
 	// LastKeys asks for Batch.LastKey.
@@ -30,6 +39,8 @@ type Request struct {
 	// Tombstones keeps deleted rows, told apart by block.ColumnTombstone.
 	Tombstones bool
 }
+
+const targetRows = 1 << 16
 
 // Batch is a piece of a scan's answer: canonical arrays of the current types in
 // the order of Request.Columns. The caller calls Release.
@@ -48,20 +59,388 @@ func (b *Batch) Release() {
 }
 
 // Scan is the merged rows of one slice.
-type Scan struct{ skeleton }
+type Scan struct {
+	ctx      context.Context
+	r        Request
+	slots    []*slot
+	heap     slotHeap // slots that have a part
+	ranges   int      // how many were begun
+	out      []*block.Vector
+	scratch  map[uint32]*block.Vector
+	filter   []filterColumn
+	left     int64 // rows that may still be returned
+	rows     int   // in out
+	cutNow   bool  // the next part would make the batch too large
+	lastKey  []byte
+	counters Counters
+	end      error // io.EOF or what went wrong
 
-// NewScan starts a scan over the sources of one slice, newest first. The caller
-// calls Close. It reads nothing yet.
+	merge merger
+	keep  []bool
+	picks []uint32
+	cols  []arrow.Array
+}
+
+// filterColumn is a column that the filter reads; out is its place among the
+// columns returned, or -1.
+type filterColumn struct {
+	id  uint32
+	out int
+}
+
+// NewScan starts a scan over the sources of one slice, newest first. It reads
+// nothing yet. The caller calls Close.
 func NewScan(ctx context.Context, r Request, sources []Source) (*Scan, error) {
-	return nil, errSkeleton
+	if r.Mem == nil {
+		r.Mem = memory.DefaultAllocator
+	}
+	if r.TargetBytes <= 0 {
+		r.TargetBytes = limits.TargetBytes
+	}
+	if r.TargetRows <= 0 {
+		r.TargetRows = targetRows
+	}
+	if r.Ranges == nil {
+		r.Ranges = []Range{{}}
+	}
+	s := &Scan{ctx: ctx, r: r, left: math.MaxInt64, scratch: map[uint32]*block.Vector{}}
+	if r.Limit > 0 {
+		s.left = r.Limit
+	}
+	if err := s.prepareColumns(); err != nil {
+		return nil, err
+	}
+	s.heap.desc = r.Desc
+	for i, source := range sources {
+		cur, err := source.Cursor(CursorOptions{
+			Context: ctx, Mem: r.Mem, Desc: r.Desc, Types: r.Types, Counters: &s.counters,
+		})
+		if err != nil {
+			_ = s.Close() // the first error counts
+			return nil, err
+		}
+		least, greatest := source.Versions()
+		s.slots = append(s.slots, &slot{number: i, cur: cur, least: least, oneVersion: least == greatest})
+	}
+	return s, nil
+}
+
+func (s *Scan) prepareColumns() error {
+	vector := func(id uint32) (*block.Vector, error) {
+		t, ok := typeOf(s.r.Types, id)
+		if !ok {
+			return nil, fmt.Errorf("BUG: a scan of column %d, which the schema does not have", id)
+		}
+		return block.NewVector(s.r.Mem, t), nil
+	}
+	var err error
+	s.out = make([]*block.Vector, len(s.r.Columns))
+	for i, id := range s.r.Columns {
+		if s.out[i], err = vector(id); err != nil {
+			return err
+		}
+	}
+	needed := append(append([]uint32{block.ColumnCommit, block.ColumnTombstone}, s.r.Columns...), s.r.Key.IDs...)
+	if s.r.Filter != nil {
+		for _, id := range s.r.Filter.Columns() {
+			c := filterColumn{id: id, out: -1}
+			for i, out := range s.r.Columns {
+				if out == id {
+					c.out = i
+				}
+			}
+			s.filter = append(s.filter, c)
+			needed = append(needed, id)
+		}
+	}
+	for _, id := range needed {
+		if s.scratch[id] == nil {
+			if s.scratch[id], err = vector(id); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // Next is the next batch, of at least one row; io.EOF at the end. After an
-// error, or when ctx ends, no further batch comes.
-func (s *Scan) Next() (*Batch, error) { return nil, errSkeleton }
+// error, or when the context ends, no further batch comes.
+func (s *Scan) Next() (*Batch, error) {
+	for s.end == nil {
+		if s.full() {
+			return s.batch(), nil
+		}
+		more, err := s.step()
+		if err == nil && !more {
+			err = io.EOF
+		}
+		s.end = err
+	}
+	if s.end == io.EOF && s.rows > 0 {
+		return s.batch(), nil
+	}
+	return nil, s.end
+}
+
+func (s *Scan) full() bool {
+	return s.rows > 0 && (s.cutNow || s.rows >= s.r.TargetRows || s.bytes() >= int64(s.r.TargetBytes))
+}
+
+func (s *Scan) bytes() int64 {
+	total := int64(0)
+	for _, v := range s.out {
+		total += v.Bytes()
+	}
+	return total
+}
+
+// tooLarge is true if a batch must end before so many more bytes come.
+func (s *Scan) tooLarge(bytes int) bool {
+	s.cutNow = s.rows > 0 && s.bytes()+int64(bytes) > 2*int64(s.r.TargetBytes)
+	return s.cutNow
+}
+
+func (s *Scan) batch() *Batch {
+	b := &Batch{Columns: make([]arrow.Array, len(s.out)), Rows: s.rows}
+	for i, v := range s.out {
+		b.Columns[i] = v.NewArray()
+	}
+	if s.r.LastKeys {
+		b.LastKey = bytes.Clone(s.lastKey)
+	}
+	s.counters.RowsReturned += uint64(s.rows)
+	s.rows, s.cutNow = 0, false
+	return b
+}
 
 // Counters is what the scan did so far.
-func (s *Scan) Counters() Counters { return Counters{} }
+func (s *Scan) Counters() Counters { return s.counters }
 
 // Close releases everything. It may be called at any time and more than once.
-func (s *Scan) Close() error { return errSkeleton }
+func (s *Scan) Close() error {
+	var first error
+	for _, t := range s.slots {
+		t.drop()
+		if err := t.cur.Close(); err != nil && first == nil {
+			first = err
+		}
+	}
+	for _, v := range s.out {
+		v.Release()
+	}
+	for _, v := range s.scratch {
+		v.Release()
+	}
+	s.slots, s.out, s.scratch, s.heap.slots = nil, nil, nil, nil
+	if s.end == nil {
+		s.end = io.EOF
+	}
+	s.rows = 0
+	return first
+}
+
+// step reads one part or one round of a merge; false at the end.
+func (s *Scan) step() (bool, error) {
+	if err := s.ctx.Err(); err != nil {
+		return false, context.Cause(s.ctx)
+	}
+	if s.left <= 0 {
+		return false, nil
+	}
+	top := s.heap.top()
+	switch {
+	case s.merge.waiting:
+		return true, s.endRound()
+	case top == nil:
+		return s.nextRange()
+	case top.loaded:
+		return true, s.mergeRound()
+	}
+	return true, s.resolve(top)
+}
+
+// nextRange moves all cursors to the next range.
+func (s *Scan) nextRange() (bool, error) {
+	if s.ranges == len(s.r.Ranges) {
+		return false, nil
+	}
+	r := s.r.Ranges[s.ranges]
+	if s.r.Desc {
+		r = s.r.Ranges[len(s.r.Ranges)-1-s.ranges]
+	}
+	s.ranges++
+	b := boundsOf(s.r.Key, r)
+	for _, t := range s.slots {
+		if err := t.cur.Seek(b); err != nil {
+			return false, err
+		}
+		if err := s.advance(t); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// boundsOf finds out whether a range lies inside one sharding key.
+func boundsOf(k KeyColumns, r Range) Bounds {
+	b := Bounds{Low: r.Low, High: r.High}
+	if k.Sharding == 0 || r.Low == nil || r.High == nil {
+		return b
+	}
+	n, err := key.Prefix(k.Types, r.Low, k.Sharding)
+	if err != nil { // the bound is only part of a key
+		return b
+	}
+	shard := r.Low[:n]
+	if !bytes.HasPrefix(r.High, shard) {
+		end := key.Next(shard)
+		if end == nil || bytes.Compare(r.High, end) > 0 {
+			return b
+		}
+	}
+	b.Sharded, b.Hash = true, key.Hash(shard)
+	return b
+}
+
+// advance moves a slot, which is not in the heap, to its next part, and puts it
+// there if it has one.
+func (s *Scan) advance(t *slot) error {
+	t.drop()
+	part, err := t.cur.Next()
+	if err != nil {
+		return err
+	}
+	if part == nil {
+		return nil
+	}
+	t.part = part
+	if s.r.Desc {
+		t.setHead(part.Last)
+	} else {
+		t.setHead(part.First)
+	}
+	s.heap.push(t)
+	return nil
+}
+
+// resolve decides what becomes of the unread part at the top: every key that is
+// still to come anywhere lies behind its near bound.
+func (s *Scan) resolve(t *slot) error {
+	far := t.part.Last
+	if s.r.Desc {
+		far = t.part.First
+	}
+	alone := true
+	if second := s.heap.second(); second != nil {
+		alone = s.heap.compare(far, second.head) < 0
+	}
+	skip, err := s.skip(t, far, alone)
+	if err != nil {
+		return err
+	}
+	if skip {
+		s.heap.pop()
+		return s.advance(t)
+	}
+	if alone {
+		if s.tooLarge(t.part.Bytes) {
+			return nil
+		}
+		if err := s.stream(t); err != nil {
+			return err
+		}
+		s.heap.pop()
+		return s.advance(t)
+	}
+	rows, err := s.load(t)
+	if err != nil {
+		return err
+	}
+	s.heap.pop()
+	if rows == 0 {
+		return s.advance(t)
+	}
+	if err := t.prepareMerge(s); err != nil {
+		return err
+	}
+	s.heap.push(t)
+	return nil
+}
+
+func (s *Scan) load(t *slot) (int, error) {
+	rows, err := t.cur.Load()
+	if err != nil {
+		return 0, err
+	}
+	t.rows = rows
+	s.counters.RowsScanned += uint64(rows)
+	return rows, nil
+}
+
+// skip is true if the part need not be read. Zones tell that no row of it
+// matches the filter; but a row that does not match may hide an older one that
+// does. So the part is skipped only
+//
+//   - if no other source has keys in its range,
+//   - or if whatever has is newer than all of it: then it hides nothing,
+//   - or if the zones of key columns alone tell it: then hidden rows, which have
+//     the same key, do not match either.
+//
+// Else its keys are read, to hide others, and nothing else of it.
+func (s *Scan) skip(t *slot, far []byte, alone bool) (bool, error) {
+	if alone && !s.r.Tombstones && t.part.Whole && t.part.Tombstones == t.part.Rows {
+		return true, nil
+	}
+	if s.r.Filter == nil {
+		return false, nil
+	}
+	none, err := s.prune(t, func(uint32) bool { return true })
+	if err != nil || !none {
+		return false, err
+	}
+	if !alone && !s.oldest(t, far) {
+		if none, err = s.prune(t, s.isKey); err != nil {
+			return false, err
+		}
+		if !none {
+			t.masked = true
+			return false, nil
+		}
+	}
+	s.counters.BlocksPruned++
+	return true, nil
+}
+
+func (s *Scan) prune(t *slot, known func(id uint32) bool) (none bool, err error) {
+	none = s.r.Filter.Prune(func(id uint32) (block.Zone, bool) {
+		if err != nil || !known(id) {
+			return block.Zone{}, false
+		}
+		z, ok, failed := t.cur.Zone(id)
+		if failed != nil {
+			err = failed
+		}
+		return z, ok && failed == nil
+	})
+	return none && err == nil, err
+}
+
+func (s *Scan) isKey(id uint32) bool {
+	for _, k := range s.r.Key.IDs {
+		if k == id {
+			return true
+		}
+	}
+	return false
+}
+
+// oldest is true if every source with keys in the part's range is newer than
+// all of its rows.
+func (s *Scan) oldest(t *slot, far []byte) bool {
+	for _, other := range s.heap.slots {
+		if other != t && s.heap.compare(far, other.head) >= 0 && other.least <= t.part.Greatest {
+			return false
+		}
+	}
+	return true
+}

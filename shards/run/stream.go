@@ -1,0 +1,157 @@
+package run
+
+import (
+	"slices"
+
+	"github.com/apache/arrow-go/v18/arrow/array"
+
+	"github.com/sheaf-db/sheaf/shards/block"
+	"github.com/sheaf-db/sheaf/shards/key"
+)
+
+// stream appends the rows of a part that is alone in its key range: no keys are
+// encoded and nothing is decoded but straight onto the output, unless rows have
+// to be left out.
+func (s *Scan) stream(t *slot) error {
+	whole := t.part.Whole && (s.r.Tombstones || t.part.Tombstones == 0)
+	if whole && len(s.out) == 0 && s.r.Filter == nil && !s.r.LastKeys {
+		s.returned(t.part.Rows) // the index knows the answer
+		return nil
+	}
+	rows, err := s.load(t)
+	if err != nil || rows == 0 {
+		return err
+	}
+	masked := s.r.Filter != nil || t.part.Tombstones > 0 && !s.r.Tombstones
+	if !masked {
+		return s.streamRange(t, rows)
+	}
+	if err := s.mask(t, rows); err != nil {
+		return err
+	}
+	s.picks = s.picks[:0]
+	for row, keep := range s.keep {
+		if keep {
+			s.picks = append(s.picks, uint32(row))
+		}
+	}
+	if s.r.Desc {
+		slices.Reverse(s.picks)
+	}
+	s.picks = s.picks[:min(int64(len(s.picks)), s.left)]
+	switch {
+	case len(s.picks) == 0:
+		return nil
+	case len(s.picks) == rows && !s.r.Desc:
+		return s.streamRange(t, rows)
+	}
+	return s.streamRows(t, rows)
+}
+
+// streamRange appends all rows of the part, or as many as are left to return.
+func (s *Scan) streamRange(t *slot, rows int) error {
+	take := int(min(int64(rows), s.left))
+	if s.r.Desc {
+		s.picks = s.picks[:0]
+		for row := rows - 1; row >= rows-take; row-- {
+			s.picks = append(s.picks, uint32(row))
+		}
+		return s.streamRows(t, rows)
+	}
+	for i, v := range s.out {
+		id := s.r.Columns[i]
+		if arr, ok := t.columns[id]; ok {
+			v.AppendArray(arr, 0, take)
+		} else if err := t.cur.Append(v, id, 0, take); err != nil {
+			return err
+		}
+	}
+	return s.streamed(t, take-1, take)
+}
+
+// dense: above one row in so many, a chunk is decoded as a whole and gathered
+// from, below the rows are picked one by one.
+const dense = 4
+
+// streamRows appends the rows picked.
+func (s *Scan) streamRows(t *slot, rows int) error {
+	for i, v := range s.out {
+		id := s.r.Columns[i]
+		if _, ok := t.columns[id]; ok || len(s.picks)*dense >= rows {
+			arr, err := s.column(t, id)
+			if err != nil {
+				return err
+			}
+			v.AppendRows(arr, s.picks)
+		} else if err := t.cur.AppendRows(v, id, s.picks); err != nil {
+			return err
+		}
+	}
+	return s.streamed(t, int(s.picks[len(s.picks)-1]), len(s.picks))
+}
+
+// streamed counts rows appended; last is the part's row that came last.
+func (s *Scan) streamed(t *slot, last, n int) error {
+	s.returned(n)
+	if !s.r.LastKeys {
+		return nil
+	}
+	defer func() {
+		for i, c := range s.cols {
+			c.Release()
+			s.cols[i] = nil
+		}
+		s.cols = s.cols[:0]
+	}()
+	for _, id := range s.r.Key.IDs {
+		v := s.scratch[id]
+		if err := t.cur.AppendRows(v, id, []uint32{uint32(last)}); err != nil {
+			v.Reset()
+			return err
+		}
+		s.cols = append(s.cols, v.NewArray())
+	}
+	var keys key.Keys
+	if err := key.Encode(&keys, s.cols); err != nil {
+		return err
+	}
+	s.lastKey = append(s.lastKey[:0], keys.At(0)...)
+	return nil
+}
+
+func (s *Scan) returned(n int) {
+	n = int(min(int64(n), s.left))
+	s.rows += n
+	s.left -= int64(n)
+}
+
+// mask makes s.keep say which rows of a part are wanted. Columns that it
+// decodes stay with the slot.
+func (s *Scan) mask(t *slot, rows int) error {
+	s.keep = slices.Grow(s.keep[:0], rows)[:rows]
+	for i := range s.keep {
+		s.keep[i] = true
+	}
+	if t.part.Tombstones > 0 && !s.r.Tombstones {
+		arr, err := s.column(t, block.ColumnTombstone)
+		if err != nil {
+			return err
+		}
+		for i := range s.keep {
+			s.keep[i] = !arr.(*array.Boolean).Value(i)
+		}
+	}
+	if s.r.Filter == nil {
+		return nil
+	}
+	defer func() { s.cols = s.cols[:0] }()
+	for _, c := range s.filter {
+		arr, err := s.column(t, c.id)
+		if err != nil {
+			return err
+		}
+		s.cols = append(s.cols, arr)
+	}
+	s.r.Filter.Mask(s.cols, rows, s.keep)
+	return nil
+}
