@@ -326,9 +326,23 @@ func (c *column) writeEscaped(data []byte, at []uint32) {
 	}
 }
 
+// shortValue bytes are escaped one by one: searching costs more for so few.
+const shortValue = 24
+
 // putEscaped writes value with 00 as 00 FF and returns how many bytes that are.
 func putEscaped(dst, value []byte) int {
 	n := 0
+	if len(value) <= shortValue {
+		for _, b := range value {
+			dst[n] = b
+			n++
+			if b == 0 {
+				dst[n] = escapeMark
+				n++
+			}
+		}
+		return n
+	}
 	for {
 		at := bytes.IndexByte(value, 0)
 		if at < 0 {
