@@ -3,9 +3,11 @@ package shards
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/sheaf-db/sheaf/shards/layout"
 	"github.com/sheaf-db/sheaf/shards/run"
@@ -31,13 +33,17 @@ func (t *Table) Fold(ctx context.Context) error {
 	if err := t.ready(); err != nil {
 		return err
 	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(min(runtime.GOMAXPROCS(0), maxFoldsAtOnce))
 	for slice := range t.slices {
-		if err := t.foldWhole(ctx, slice); err != nil {
-			return err
-		}
+		group.Go(func() error { return t.foldWhole(ctx, slice) })
 	}
-	return nil
+	return group.Wait()
 }
+
+// maxFoldsAtOnce bounds the memory of one call of Fold, a few blocks for each
+// run merged.
+const maxFoldsAtOnce = 4
 
 // foldWhole folds one slice completely. It waits for a background fold of the
 // slice; what that has left is planned anew.

@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/sheaf-db/sheaf/fault"
+	"github.com/sheaf-db/sheaf/limits"
 	"github.com/sheaf-db/sheaf/shards/layout"
 	"github.com/sheaf-db/sheaf/shards/run"
 )
@@ -47,7 +48,8 @@ func Open(ctx context.Context, dir string, o Options) (*Store, error) {
 	s := &Store{
 		failure: newFailure(o.Logger), options: o, logger: o.Logger, fs: o.FS, tmpDir: o.FS.PathJoin(dir, tmpName),
 		byName: map[Name]*Table{}, byID: map[uint64]*Table{},
-		space: &diskSpace{fs: o.FS, dir: dir, logger: o.Logger},
+		space:            &diskSpace{fs: o.FS, dir: dir, logger: o.Logger},
+		deltaCommitBytes: limits.DeltaCommitBytes,
 	}
 	blocks, tails := cacheShares(o.Memory)
 	s.cache, s.tails = pebble.NewCache(blocks), run.NewCache(tails)
@@ -218,7 +220,10 @@ func (s *Store) Close() error {
 	s.janitor.close()
 	var err error
 	if s.db != nil {
-		err = s.closePebble()
+		var ended bool
+		if ended, err = s.closePebble(); !ended {
+			return nil
+		}
 	}
 	s.cache.Unref()
 	if s.lock != nil {
@@ -227,22 +232,23 @@ func (s *Store) Close() error {
 	return err
 }
 
-func (s *Store) closePebble() error {
+func (s *Store) closePebble() (ended bool, err error) {
 	if s.failure.get() == nil {
-		return s.db.Close()
+		return true, s.db.Close()
 	}
 	// A failed Pebble may hold locks for ever and may panic: it is given a
 	// moment and then left behind. Nothing that was acknowledged hangs on it.
-	ended := make(chan struct{})
+	done := make(chan struct{})
 	go func() {
-		defer close(ended)
+		defer close(done)
 		defer func() { _ = recover() }()
 		_ = s.db.Close()
 	}()
 	select {
-	case <-ended:
+	case <-done:
+		return true, nil
 	case <-time.After(closeWait):
 		s.logger.Warn("the failed store could not be closed; its files stay locked until the process ends")
+		return false, nil
 	}
-	return nil
 }

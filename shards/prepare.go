@@ -9,7 +9,6 @@ import (
 	"github.com/cockroachdb/pebble/v2/objstorage/objstorageprovider"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"github.com/sheaf-db/sheaf/limits"
 	"github.com/sheaf-db/sheaf/shards/block"
 	"github.com/sheaf-db/sheaf/shards/key"
 	"github.com/sheaf-db/sheaf/shards/layout"
@@ -89,7 +88,7 @@ func (t *Table) Prepare(ctx context.Context, c Commit) (*Prepared, error) {
 	}
 	// A delete as of a version needs a version apart from its visibility, which
 	// the delta has not.
-	if cost < limits.DeltaCommitBytes && c.Version == 0 {
+	if cost < t.store.deltaCommitBytes && c.Version == 0 {
 		p.pieces, err = t.encodePieces(ctx, c)
 	} else if p.rows > 0 {
 		p.listing, err = t.writeRun(ctx, c)

@@ -45,6 +45,8 @@ type Store struct {
 
 	tableIDs, runIDs, hiddenIDs *ids
 
+	deltaCommitBytes int64 // limits.DeltaCommitBytes; tests make runs of little
+
 	// catalog orders creation, renaming and dropping of tables; mu guards the
 	// maps, for a moment at a time.
 	catalog sync.Mutex
