@@ -189,11 +189,12 @@ func (d domain) prefixCuts(prefix string) (from, behind cut) {
 // prefixEnd is the least string above all that begin with prefix: the last byte
 // that is not FF goes up by one.
 func prefixEnd(prefix string) cut {
-	kept := strings.TrimRight(prefix, "\xFF")
-	if kept == "" {
-		return endCut
+	for end := len(prefix); end > 0; end-- {
+		if last := prefix[end-1]; last != 0xFF {
+			return cut{at: prefix[:end-1] + string([]byte{last + 1})}
+		}
 	}
-	return cut{at: kept[:len(kept)-1] + string([]byte{kept[len(kept)-1] + 1})}
+	return endCut
 }
 
 // successor is the cut before the next value of the same width.
