@@ -200,7 +200,6 @@ func (s *Scan) flush() error {
 			return err
 		}
 	}
-	m.limit(s.left, s.r.Desc)
 	if m.rows == 0 {
 		return nil
 	}
@@ -221,23 +220,6 @@ func (s *Scan) flush() error {
 		s.lastKey = append(s.lastKey[:0], last.slot.keys.At(row)...)
 	}
 	return nil
-}
-
-// limit cuts the stretches to so many rows.
-func (m *merger) limit(left int64, desc bool) {
-	for n := len(m.stretches); int64(m.rows) > left; n-- {
-		last := &m.stretches[n-1]
-		drop := min(m.rows-int(left), last.hi-last.lo)
-		m.rows -= drop
-		if desc {
-			last.lo += drop
-		} else {
-			last.hi -= drop
-		}
-		if last.lo == last.hi {
-			m.stretches = m.stretches[:n-1]
-		}
-	}
 }
 
 // filterStretches leaves the rows for which the filter is true. Only its columns

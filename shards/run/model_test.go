@@ -17,6 +17,8 @@ import (
 type world struct {
 	rng  *rand.Rand
 	bed  *bed
+	size int // rows of a source, at most
+	keys int // sorting keys of a sharding key
 	rows [][]row
 	srcs []Source
 }
@@ -24,7 +26,7 @@ type world struct {
 func (w *world) row(version uint64) row {
 	r := row{
 		shard:   string(rune('a' + w.rng.IntN(6))),
-		sort:    int64(w.rng.IntN(12) - 6),
+		sort:    int64(w.rng.IntN(w.keys) - w.keys/2),
 		price:   w.rng.Int64N(1e9),
 		version: version,
 		dead:    w.rng.IntN(5) == 0,
@@ -49,7 +51,7 @@ func (w *world) source(newest uint64) {
 	byKey := map[string]row{}
 	narrow := w.rng.IntN(2) == 0 // few keys side by side, else all over
 	from := w.rng.IntN(6)
-	for range 1 + w.rng.IntN(60) {
+	for range 1 + w.rng.IntN(w.size) {
 		version := newest
 		if perRow {
 			version = 1 + w.rng.Uint64N(newest)
@@ -77,27 +79,11 @@ func (w *world) source(newest uint64) {
 		stored = typesOld
 	}
 	if !old && w.rng.IntN(4) == 0 {
-		w.srcs = append(w.srcs, &memSource{rows: rows, part: 1 + w.rng.IntN(8)})
+		w.srcs = append(w.srcs, &memSource{rows: rows, part: 1 + w.rng.IntN(1+w.size/8)})
 		return
 	}
-	w.bed.blockRows, w.bed.leafBlocks = 1+w.rng.IntN(6), 1+w.rng.IntN(4)
+	w.bed.blockRows, w.bed.leafBlocks = 1+w.rng.IntN(1+w.size/8), 1+w.rng.IntN(4)
 	w.srcs = append(w.srcs, w.bed.run(rows, stored, perRow).Source(3))
-}
-
-func (w *world) bound() []byte {
-	if w.rng.IntN(8) == 0 {
-		return nil
-	}
-	r := w.row(0)
-	k := []byte(r.key())
-	switch w.rng.IntN(4) {
-	case 0:
-		n, _ := key.Prefix(testKey.Types, k, 1)
-		return k[:n]
-	case 1:
-		return key.Next(k)
-	}
-	return k
 }
 
 // ranges are disjoint and sorted; some are single keys or sharding keys.
@@ -140,55 +126,76 @@ func (w *world) filter() Filter {
 	case 1:
 		return between{colNum, low, low}
 	case 2:
-		return between{colSort, w.rng.Int64N(12) - 6, w.rng.Int64N(12) - 6}
+		return between{colSort, w.row(0).sort, w.row(0).sort}
 	case 3:
 		return between{block.ColumnCommit, low / 20, low / 10}
 	}
 	return nil
 }
 
-func TestScansAgreeWithAPlainMap(t *testing.T) {
-	rounds := 150
-	if testing.Short() {
-		rounds = 30
-	}
-	for seed := range rounds {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			w := &world{rng: rand.New(rand.NewPCG(uint64(seed), 7)), bed: newBed(t)}
-			for n := w.rng.IntN(7); len(w.srcs) < n; {
-				w.source(uint64(1 + w.rng.IntN(8)))
-			}
-			for range 40 {
-				r := Request{
-					Ranges: w.ranges(), Desc: w.rng.IntN(2) == 0, Filter: w.filter(),
-					Tombstones: w.rng.IntN(4) == 0, LastKeys: w.rng.IntN(2) == 0,
-					TargetBytes: 1 + w.rng.IntN(2000), TargetRows: 1 + w.rng.IntN(50),
-				}
-				if r.Tombstones {
-					r.Filter = nil
-				}
-				if w.rng.IntN(3) == 0 {
-					r.Limit = int64(1 + w.rng.IntN(20))
-				}
-				var matches func(row) bool
-				if r.Filter != nil {
-					matches = r.Filter.(between).matches
-				}
-				want := expect(w.rows, r, matches)
-				got, _ := w.bed.scan(r, w.srcs...)
-				require.Equal(t, want, got, "%+v", r)
+func newWorld(t *testing.T, seed, size, keys int) *world {
+	return &world{rng: rand.New(rand.NewPCG(uint64(seed), uint64(size))), bed: newBed(t), size: size, keys: keys}
+}
 
-				r.Columns, r.LastKeys = []uint32{}, false
-				counted, _ := w.bed.scan(r, w.srcs...)
-				require.Len(t, counted, len(want), "rows without columns: %+v", r)
-			}
-		})
+func (w *world) request() Request {
+	r := Request{
+		Ranges: w.ranges(), Desc: w.rng.IntN(2) == 0, Filter: w.filter(),
+		Tombstones: w.rng.IntN(4) == 0, LastKeys: w.rng.IntN(2) == 0,
+		TargetBytes: 1 + w.rng.IntN(40*w.size), TargetRows: 1 + w.rng.IntN(w.size),
+	}
+	if r.Tombstones {
+		r.Filter = nil
+	}
+	if w.rng.IntN(3) == 0 {
+		r.Limit = int64(1 + w.rng.IntN(w.size/2))
+	}
+	return r
+}
+
+func TestScansAgreeWithAPlainMap(t *testing.T) {
+	for _, world := range []struct {
+		name               string
+		size, keys, worlds int
+	}{
+		{"dense small parts", 60, 12, 60},
+		{"large parts", 3000, 1500, 10},
+	} {
+		if testing.Short() {
+			world.worlds /= 6
+		}
+		for seed := range world.worlds {
+			t.Run(fmt.Sprint(world.name, " ", seed), func(t *testing.T) {
+				w := newWorld(t, seed, world.size, world.keys)
+				for n := w.rng.IntN(7); len(w.srcs) < n; {
+					w.source(uint64(1 + w.rng.IntN(8)))
+				}
+				for range 30 {
+					w.compare(w.request())
+				}
+			})
+		}
 	}
 }
 
+// compare scans and expects what a plain map gives.
+func (w *world) compare(r Request) {
+	t := w.bed.t
+	var matches func(row) bool
+	if r.Filter != nil {
+		matches = r.Filter.(between).matches
+	}
+	want := expect(w.rows, r, matches)
+	got, _ := w.bed.scan(r, w.srcs...)
+	require.Equal(t, want, got, "%+v", r)
+
+	r.Columns, r.LastKeys = []uint32{}, false
+	counted, _ := w.bed.scan(r, w.srcs...)
+	require.Len(t, counted, len(want), "rows without columns: %+v", r)
+}
+
 func TestFoldsAgreeWithAPlainMap(t *testing.T) {
-	for seed := range 60 {
-		w := &world{rng: rand.New(rand.NewPCG(uint64(seed), 8)), bed: newBed(t)}
+	for seed := range 30 {
+		w := newWorld(t, seed, []int{60, 2000}[seed%2], 500)
 		for n := 1 + w.rng.IntN(5); len(w.srcs) < n; {
 			w.source(uint64(1 + w.rng.IntN(8)))
 		}
