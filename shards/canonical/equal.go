@@ -3,6 +3,7 @@ package canonical
 import (
 	"bytes"
 	"encoding/binary"
+	"hash/maphash"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/bitutil"
@@ -19,31 +20,78 @@ func distinct(data arrow.ArrayData, most int) (codes, firsts []int32, full int) 
 	bitmap := bytesOf(data, 0)
 	isNullType := data.DataType().ID() == arrow.NULL
 	row := rowReader(data)
-	seen := map[string]int32{}
-	var last []byte // the value before, to skip the look-up in stretches
-	lastCode := int32(-1)
+	values := newValueTable()
+	code := int32(-1)
 	for i := range codes {
 		if isNullType || isNull(bitmap, i) {
 			continue
 		}
 		value := row(i)
-		if lastCode >= 0 && bytes.Equal(last, value) {
-			codes[i] = lastCode
-			continue
-		}
-		code, known := seen[string(value)]
-		if !known {
-			if len(firsts) == most {
-				return nil, nil, i
+		if code < 0 || !bytes.Equal(values.at(code), value) { // else as the row before
+			if code = values.code(value); int(code) == len(firsts) {
+				if len(firsts) == most {
+					return nil, nil, i
+				}
+				firsts = append(firsts, int32(i))
 			}
-			code = int32(len(firsts))
-			seen[string(value)] = code
-			firsts = append(firsts, int32(i))
 		}
-		codes[i], lastCode = code, code
-		last = append(last[:0], value...)
+		codes[i] = code
 	}
 	return codes, firsts, -1
+}
+
+// valueTable is a hash table from values to codes in the order of arrival.
+type valueTable struct {
+	seed   maphash.Seed
+	slots  []int32  // code + 1, 0 if free; a power of two of them
+	hashes []uint64 // by code
+	bytes  []byte   // the values, one behind the other
+	ends   []int
+}
+
+func newValueTable() *valueTable {
+	return &valueTable{seed: maphash.MakeSeed(), slots: make([]int32, 64)}
+}
+
+func (v *valueTable) at(code int32) []byte {
+	start := 0
+	if code > 0 {
+		start = v.ends[code-1]
+	}
+	return v.bytes[start:v.ends[code]]
+}
+
+// code is the value's code, the next free one if the value is new.
+func (v *valueTable) code(value []byte) int32 {
+	hash := maphash.Bytes(v.seed, value)
+	mask := uint64(len(v.slots) - 1)
+	at := hash & mask
+	for ; v.slots[at] != 0; at = (at + 1) & mask {
+		if code := v.slots[at] - 1; v.hashes[code] == hash && bytes.Equal(v.at(code), value) {
+			return code
+		}
+	}
+	code := int32(len(v.ends))
+	v.slots[at] = code + 1
+	v.hashes = append(v.hashes, hash)
+	v.bytes = append(v.bytes, value...)
+	v.ends = append(v.ends, len(v.bytes))
+	if 2*len(v.ends) > len(v.slots) {
+		v.grow()
+	}
+	return code
+}
+
+func (v *valueTable) grow() {
+	v.slots = make([]int32, 4*len(v.slots))
+	mask := uint64(len(v.slots) - 1)
+	for code, hash := range v.hashes {
+		at := hash & mask
+		for v.slots[at] != 0 {
+			at = (at + 1) & mask
+		}
+		v.slots[at] = int32(code) + 1
+	}
 }
 
 // runStarts is the first row of each stretch of equal rows, nulls being equal.
