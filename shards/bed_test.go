@@ -349,6 +349,9 @@ func (b *bed) rows(t *Table) []values {
 func format(rows []values) string {
 	var text strings.Builder
 	for _, row := range rows {
+		if len(row) == 0 {
+			text.WriteString("(a row)")
+		}
 		for i, v := range row {
 			if i > 0 {
 				text.WriteByte(' ')

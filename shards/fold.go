@@ -3,6 +3,7 @@ package shards
 import (
 	"context"
 	"errors"
+	"math"
 	"runtime"
 	"slices"
 
@@ -59,10 +60,7 @@ func (t *Table) foldWhole(ctx context.Context, slice int) error {
 			return err
 		}
 		pieces := s.pieces(slice)
-		var first, last []byte
-		if pieces.deltaEntries > 0 {
-			first, last, err = s.deltaRange(slice)
-		}
+		first, last, err := deltaRange(t, s.version.delta.of(slice), s.version.commit)
 		s.Release()
 		if err != nil {
 			return err
@@ -80,17 +78,18 @@ func (t *Table) foldWhole(ctx context.Context, slice int) error {
 }
 
 func (s *Snapshot) pieces(slice int) slicePieces {
-	entries, size := s.version.delta.sizeOf(slice)
-	return slicePieces{
-		slice: slice, runs: s.version.runs.of(slice, s.table.slices),
-		deltaSize: size, deltaEntries: entries,
+	p := slicePieces{slice: slice, runs: s.version.runs.of(slice, s.table.slices), oldestDelta: math.MaxUint64}
+	p.deltaEntries, p.deltaSize = s.version.delta.sizeOf(slice)
+	if list := s.version.delta.of(slice); len(list) > 0 {
+		p.oldestDelta = list[0].number
 	}
+	return p
 }
 
-// deltaRange is the least and the greatest key in a slice's delta.
-func (s *Snapshot) deltaRange(slice int) (first, last []byte, err error) {
-	for _, g := range s.version.delta.of(slice) {
-		source := &deltaSource{table: s.table, generation: g, commit: s.version.commit, partRows: 1}
+// deltaRange is the least and the greatest key in generations, as of a commit.
+func deltaRange(t *Table, generations []*generation, commit uint64) (first, last []byte, err error) {
+	for _, g := range generations {
+		source := &deltaSource{table: t, generation: g, commit: commit, partRows: 1}
 		for _, desc := range []bool{false, true} {
 			key, err := source.edge(desc)
 			if err != nil {
@@ -222,11 +221,16 @@ func (t *Table) merge(ctx context.Context, in *foldInput) ([]*listing, error) {
 			sources = append(sources, r.run.run.Source(in.slice))
 		}
 	}
+	first, last, err := deltaRange(t, in.generations, s.version.commit)
+	if err != nil {
+		return nil, err
+	}
+	keeps := keepsTombstones(s.version, in.slice, t.slices, in.runs, in.generations, first, last)
 	var files []*runFile
 	infos, err := run.Fold(ctx, run.FoldRequest{
 		Mem: t.store.options.Allocator, Key: t.key,
 		Types: s.version.schema.CanonicalByID, Columns: s.version.schema.IDs(), Slice: in.slice,
-		DropTombstones: !keepsTombstones(s.version, in.slice, t.slices, in.runs, in.generations),
+		DropTombstones: !keeps,
 		MaxBytes:       foldedRunBytes,
 		Create: func() (*run.Writer, error) {
 			f, err := t.createRun()

@@ -18,8 +18,8 @@ import (
 //     runs of equal size, log₄: 5.
 //   - A run of which more is dead than alive is rewritten for that alone, once:
 //     its dead bytes stay below the live ones.
-//   - When more than a quarter of a slice's rows are deletes, everything that
-//     overlaps is merged, and the deletes go with what they hide.
+//   - When more than a quarter of the rows of runs that hang together are
+//     deletes, all of these are merged, and the deletes go with what they hide.
 const (
 	// foldDeltaBytes is the delta of one slice (keys and payloads) that starts
 	// a fold, foldDeltaTotal that of a table: its largest slices are folded.
@@ -56,6 +56,7 @@ type slicePieces struct {
 	runs         []sliceRun
 	deltaSize    uint64
 	deltaEntries uint64
+	oldestDelta  uint64 // number of the oldest generation; the greatest number if none
 }
 
 // planFolds is the background policy for a whole table, the most pressing first.
@@ -102,8 +103,12 @@ func planSlice(s slicePieces) foldPick {
 	}
 	for _, component := range components(s.runs) {
 		if tooManyDeletes(component) {
-			p.runs, p.delta, p.why = component, p.delta || s.deltaEntries > 0, "deletes"
-			return p
+			// The deletes can go if nothing older is left out: of the runs
+			// nothing that overlaps is, and an old delta is folded first.
+			if s.oldestDelta <= greatestOf(component) {
+				return foldPick{slice: s.slice, delta: true, why: "delta below deletes"}
+			}
+			return foldPick{slice: s.slice, runs: component, why: "deletes"}
 		}
 		if tier := pickTier(component); len(tier) > len(p.runs) {
 			p.runs, p.why = tier, "overlap"
@@ -229,52 +234,56 @@ func tooManyDeletes(component []sliceRun) bool {
 	return deletes*4 > rows
 }
 
+func greatestOf(runs []sliceRun) uint64 {
+	var greatest uint64
+	for _, r := range runs {
+		greatest = max(greatest, r.run.greatest)
+	}
+	return greatest
+}
+
 // planWhole is what Table.Fold merges of a slice: all that overlaps, all that
 // holds deletes, and the delta with every run that its keys [first, last] meet.
 // What is left has no overlap and no deletes.
 func planWhole(s slicePieces, first, last []byte) foldPick {
 	p := foldPick{slice: s.slice, delta: s.deltaEntries > 0, why: "asked for"}
 	for _, component := range components(s.runs) {
-		meets := len(component) > 1
+		wanted := len(component) > 1
 		for _, r := range component {
-			meets = meets || r.info.Tombstones > 0 ||
-				p.delta && bytes.Compare(r.info.First, last) <= 0 && bytes.Compare(r.info.Last, first) >= 0
+			wanted = wanted || r.info.Tombstones > 0 || p.delta && meets(r, first, last)
 		}
-		if meets {
+		if wanted {
 			p.runs = append(p.runs, component...)
 		}
 	}
 	return p
 }
 
-// keepsTombstones reports whether a fold of these runs and generations of a
-// slice must keep its deletes: something that is not merged may hold an older
-// version of a deleted key.
-func keepsTombstones(v *version, slice, slices int, runs []sliceRun, generations []*generation) bool {
-	var first, last []byte
+// keepsTombstones reports whether a fold of these runs and generations, whose
+// keys lie in [first, last], must keep its deletes: something of the slice that
+// is not merged may hold an older version of a deleted key. What is committed
+// later is newer than everything merged.
+func keepsTombstones(v *version, slice, slices int, runs []sliceRun, generations []*generation, first, last []byte) bool {
 	var greatest uint64
 	merged := map[uint64]bool{}
-	for i, r := range runs {
+	for _, r := range runs {
 		merged[r.run.id] = true
 		greatest = max(greatest, r.run.greatest)
-		if i == 0 || bytes.Compare(r.info.First, first) < 0 {
-			first = r.info.First
-		}
-		if i == 0 || bytes.Compare(r.info.Last, last) > 0 {
-			last = r.info.Last
-		}
 	}
 	if len(generations) > 0 {
 		greatest = v.commit
-		first, last = nil, nil // its keys may lie anywhere
 	}
-	anywhere := len(generations) > 0
 	for _, r := range v.runs.of(slice, slices) {
 		if merged[r.run.id] || r.run.least > greatest {
 			continue
 		}
-		if anywhere || bytes.Compare(r.info.First, last) <= 0 && bytes.Compare(r.info.Last, first) >= 0 {
+		if len(generations) > 0 && meets(r, first, last) {
 			return true
+		}
+		for _, input := range runs {
+			if meets(r, input.info.First, input.info.Last) {
+				return true
+			}
 		}
 	}
 	for _, g := range v.delta.of(slice) {
@@ -283,6 +292,11 @@ func keepsTombstones(v *version, slice, slices int, runs []sliceRun, generations
 		}
 	}
 	return false
+}
+
+// meets reports whether a run's key range meets [first, last].
+func meets(r sliceRun, first, last []byte) bool {
+	return bytes.Compare(r.info.First, last) <= 0 && bytes.Compare(r.info.Last, first) >= 0
 }
 
 func contains(list []*generation, g *generation) bool {
