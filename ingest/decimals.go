@@ -28,7 +28,7 @@ func matchDecimal(from arrow.DecimalType, to arrow.DataType) (*conversion, error
 func rescale(mem memory.Allocator, arr arrow.Array, to arrow.DecimalType) (arrow.Array, error) {
 	from := arr.DataType().(arrow.DecimalType)
 	bad := -1
-	out := remade(mem, arr, to, to.Bytes(), func(in, out []byte) {
+	out := remade(mem, arr, to, to.BitWidth()/8, func(in, out []byte) {
 		if to.BitWidth() == 256 {
 			bad = rescale256(arr, from, to, in, out)
 		} else {

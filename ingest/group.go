@@ -186,7 +186,7 @@ func (g *group) at(row uint32) (place, uint32) {
 
 // keyText is the key of a row, for messages.
 func (g *group) keyText(row uint32) string {
-	return key.String(g.binding.schema.KeyTypes(), g.keys.At(int(row)))
+	return cutText(key.String(g.binding.schema.KeyTypes(), g.keys.At(int(row))))
 }
 
 func (g *group) columns() [][]arrow.Array {

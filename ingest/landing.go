@@ -2,6 +2,8 @@ package ingest
 
 import (
 	"context"
+	"fmt"
+	"runtime/debug"
 
 	"github.com/apache/arrow-go/v18/arrow"
 
@@ -36,6 +38,11 @@ func (w *Writer) land(ctx context.Context, prepared []*shards.Prepared, touched 
 	go func() {
 		defer close(l.done)
 		defer l.release()
+		defer func() {
+			if p := recover(); p != nil { // nobody above this goroutine would
+				l.err = fmt.Errorf("panic while publishing: %v\n%s", p, debug.Stack())
+			}
+		}()
 		l.err = w.publishAgain(ctx, l, prepared, touched)
 	}()
 }

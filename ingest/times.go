@@ -110,10 +110,12 @@ func scaleAll[S, T int32 | int64](s scaling, arr arrow.Array, in []S, out []T) i
 	return -1
 }
 
-// valueText is a value for a message, cut to a readable length.
-func valueText(arr arrow.Array, row int) string {
+// valueText is a value for a message.
+func valueText(arr arrow.Array, row int) string { return cutText(arr.ValueStr(row)) }
+
+// cutText cuts text to a length that leaves room for the rest of a message.
+func cutText(text string) string {
 	const most = 100
-	text := arr.ValueStr(row)
 	if len(text) <= most {
 		return text
 	}

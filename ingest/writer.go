@@ -54,6 +54,13 @@ func (w *Writer) Idle() <-chan struct{} {
 	return w.landing.done
 }
 
+// Settle waits until nothing is being published. It returns the error that the
+// stream ended with, if it did.
+func (w *Writer) Settle() error {
+	w.wait()
+	return w.err
+}
+
 var closed = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
 // staged streams become visible at their end, in one commit.

@@ -288,7 +288,9 @@ func damaged(rng *rand.Rand, data []byte) []byte {
 func normalizeAll(t testing.TB, batch arrow.RecordBatch) {
 	for _, column := range batch.Columns() {
 		if plain, err := canonical.Normalize(memory.DefaultAllocator, column); err == nil {
-			_ = plain.String()
+			if plain.Len() < 1000 { // a column of nulls may have any length
+				_ = plain.String()
+			}
 			plain.Release()
 		}
 	}
