@@ -84,20 +84,31 @@ type andMask struct{ args []mask }
 // compile puts the cheap arguments first, and makes one of several comparisons
 // of the same column.
 func (e *and) compile(c *compiler) mask {
-	args := compileArgs(c, mergeSame(e.args, set.intersect))
+	args, decided := compileArgs(c, mergeSame(e.args, set.intersect), constMask(false))
 	slices.SortStableFunc(args, func(a, b mask) int { return a.cost() - b.cost() })
-	if len(args) == 1 {
+	switch {
+	case decided:
+		return constMask(false)
+	case len(args) == 0:
+		return constMask(true)
+	case len(args) == 1:
 		return args[0]
 	}
 	return &andMask{args}
 }
 
-func compileArgs(c *compiler, args []Expr) []mask {
-	out := make([]mask, len(args))
-	for i, arg := range args {
-		out[i] = arg.compile(c)
+// compileArgs compiles arguments and leaves out constants, unless one decides
+// the outcome.
+func compileArgs(c *compiler, args []Expr, decisive constMask) (out []mask, decided bool) {
+	for _, arg := range args {
+		compiled := arg.compile(c)
+		if constant, ok := compiled.(constMask); !ok {
+			out = append(out, compiled)
+		} else if constant == decisive {
+			decided = true
+		}
 	}
-	return out
+	return out, decided
 }
 
 // mergeSame combines the comparisons of one column that ask for members of a
@@ -150,8 +161,13 @@ func sumCost(args []mask) int {
 type orMask struct{ args []mask }
 
 func (e *or) compile(c *compiler) mask {
-	args := compileArgs(c, mergeUnions(e.args))
-	if len(args) == 1 {
+	args, decided := compileArgs(c, mergeUnions(e.args), constMask(true))
+	switch {
+	case decided:
+		return constMask(true)
+	case len(args) == 0:
+		return constMask(false)
+	case len(args) == 1:
 		return args[0]
 	}
 	return &orMask{args}
@@ -233,9 +249,9 @@ func (m *nullMask) prune(zone zones) bool {
 		return false
 	}
 	if m.except {
-		return z.Nulls == z.Rows
+		return allNull(z)
 	}
-	return z.Nulls == 0
+	return z.Rows > 0 && z.Nulls == 0
 }
 
 func (m *nullMask) cost() int { return 1 }

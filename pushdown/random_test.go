@@ -56,6 +56,9 @@ func (m *maker) pool(dt arrow.DataType) []cell {
 				alphabet = []string{"\x00", "\x01", "a", "\xFE", "\xFF"}
 			}
 			text := ""
+			if _, fixed := dt.(*arrow.FixedSizeBinaryType); !fixed && m.IntN(4) == 0 {
+				text = strings.Repeat(m.pick([]string{"b", alphabet[len(alphabet)-1]}), 31)
+			}
 			for range m.IntN(4) {
 				text += m.pick(alphabet)
 			}

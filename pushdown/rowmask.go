@@ -273,7 +273,7 @@ func (m *rowMask) prune(zone zones) bool {
 		if !ok {
 			continue
 		}
-		if z.Nulls >= z.Rows {
+		if allNull(z) {
 			return true
 		}
 		if spans := rc.zones(); spans != nil && z.Max != nil && !spans.meets(z.Min, z.Max) {

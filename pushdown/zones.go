@@ -92,7 +92,7 @@ func (m *setMask) prune(zone zones) bool {
 	if !ok {
 		return false
 	}
-	if z.Nulls >= z.Rows {
+	if allNull(z) {
 		return true
 	}
 	spans := m.zones()
@@ -104,6 +104,10 @@ func (m *setMask) prune(zone zones) bool {
 	}
 	return !spans.meets(z.Min, z.Max)
 }
+
+// allNull reports whether a block has no value of the column. A zone without
+// rows says nothing.
+func allNull(z block.Zone) bool { return z.Rows > 0 && z.Nulls >= z.Rows }
 
 // newArray is an array of the canonical type with the values written in order.
 func (d domain) newArray(dt arrow.DataType, values []string) arrow.Array {
