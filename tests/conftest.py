@@ -1,7 +1,6 @@
 """What every test may ask for: a running gateway, a table name, a state."""
 
 import itertools
-import os
 import re
 import sys
 from pathlib import Path
@@ -13,7 +12,6 @@ sys.path.insert(0, str(Path(__file__).parent))
 from blackbox.gateway import Gateway
 from blackbox.states import STATES, State
 
-LONG = bool(os.environ.get("SHEAF_SOAK"))
 _numbers = itertools.count(1)
 
 

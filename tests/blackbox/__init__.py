@@ -1,0 +1,6 @@
+"""Black-box tests: the gateway as any user of pyarrow meets it."""
+
+import os
+
+# The long forms, by `make soak`.
+LONG = bool(os.environ.get("SHEAF_SOAK"))

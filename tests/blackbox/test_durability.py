@@ -7,8 +7,7 @@ import time
 import pyarrow as pa
 import pytest
 
-from conftest import LONG
-
+from . import LONG
 from .gateway import Gateway
 from .rows import ksv, values
 

@@ -1,5 +1,6 @@
 """Damage on disk: named where it is, and nothing else suffers."""
 
+import contextlib
 import shutil
 import subprocess
 
@@ -17,7 +18,8 @@ def test_one_bad_byte_is_named_and_harms_nobody_else(tmp_path, name):
     gateway.start()
     n = 200_000
     good, bad = f"{name}_good", f"{name}_bad"
-    table = ksv([f"k{i % 100}" for i in range(n)], list(range(n)), list(np.random.default_rng(1).permutation(n)))
+    noise = list(np.random.default_rng(1).permutation(n))
+    table = ksv([f"k{i % 100}" for i in range(n)], list(range(n)), noise)
     gateway.client.put(good, table.slice(0, 5000), sharding_key=["k"], sorting_key=["s"])
     gateway.client.put(bad, table, sharding_key=["k"], sorting_key=["s"])
     gateway.client.fold(bad)
@@ -45,10 +47,8 @@ def test_one_bad_byte_is_named_and_harms_nobody_else(tmp_path, name):
     assert hits > 0  # most keys lie elsewhere
     client.put(good, ksv(["new"], [1]))
     client.put(bad, ksv(["new"], [1]))
-    try:
+    with contextlib.suppress(pa.ArrowException, OSError):
         client.fold(bad)
-    except (pa.ArrowException, OSError):
-        pass
     with refused(".*", bad):
         client.get(bad)
     gateway.stop()
@@ -123,19 +123,17 @@ def test_a_full_disk_refuses_writes_and_goes_on_reading(tmp_path, name):
     try:
         gateway.start()
         client = gateway.client
-        rows, step, kept = 0, 20_000, []
+        rows, step = 0, 20_000
         rng = np.random.default_rng(2)
         client.put(name, ksv([], []).append_column("noise", pa.array([], pa.binary(100))),
                    sharding_key=["k"], sorting_key=["s"])
-        with pytest.raises((pa.ArrowException, OSError)) as caught:
-            while rows < 4_000_000:
+        with refused("DISK_FULL"):
+            while True:
                 batch = ksv([f"k{i % 50}" for i in range(step)], list(range(rows, rows + step)))
                 noise = pa.FixedSizeBinaryArray.from_buffers(
                     pa.binary(100), step, [None, pa.py_buffer(rng.bytes(100 * step))])
                 client.put(name, batch.append_column("noise", noise))
-                kept.append(rows)
                 rows += step
-        assert "[DISK_FULL]" in str(caught.value)
         assert gateway.alive()
         assert client.count(name) == rows
         filler = mount / "filler"

@@ -8,8 +8,7 @@ import time
 import numpy as np
 import pyarrow as pa
 
-from conftest import LONG
-
+from . import LONG
 from .wire import Client
 
 READERS, ROUNDS = 20, 10 if LONG else 3

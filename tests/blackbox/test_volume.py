@@ -6,8 +6,7 @@ import time
 import numpy as np
 import pyarrow as pa
 
-from conftest import LONG
-
+from . import LONG
 from .rows import ksv, same, values
 
 ROWS = 10_000_000 if LONG else 1_000_000
