@@ -56,12 +56,12 @@ func (s *Server) aroundStream(server any, stream grpc.ServerStream, info *grpc.S
 	start := time.Now()
 	err := guard(func() error {
 		if strings.HasPrefix(info.FullMethod, flightService) {
-			if s.open.Add(1) > int64(s.maxStreams) {
-				s.open.Add(-1)
+			if s.openStreams.Add(1) > int64(s.maxStreams) {
+				s.openStreams.Add(-1)
 				return fault.New(fault.ResourceExhausted, "STREAM_LIMIT",
 					"%d streams are open, the limit of this server (--max-streams): end some or try again later", s.maxStreams)
 			}
-			defer s.open.Add(-1)
+			defer s.openStreams.Add(-1)
 		}
 		return handler(server, stream)
 	})

@@ -39,7 +39,7 @@ func (s *Server) DoGet(given *flight.Ticket, stream flight.FlightService_DoGetSe
 		switch {
 		case r.plan.Empty() || r.query.Limit == 0:
 			return out.sendSchema()
-		case r.query.Keys != nil:
+		case r.keys != nil:
 			return s.sendKeys(ctx, r, out)
 		case r.query.Limit > 0 && r.query.Order != request.OrderAny:
 			return s.sendPage(ctx, r, out)

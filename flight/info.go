@@ -43,9 +43,9 @@ func (s *Server) GetFlightInfo(ctx context.Context, descriptor *flight.FlightDes
 	if err != nil {
 		return nil, err
 	}
-	defer func() { r.close() }()
+	defer r.close()
 	if a.Snapshot == "" && (a.Pin || !a.Split.One()) {
-		pin, err := r.table.Pin(s.snapshotTTL)
+		pin, err := r.snapshot.Pin(s.snapshotTTL)
 		if err != nil {
 			return nil, err
 		}
@@ -54,13 +54,7 @@ func (s *Server) GetFlightInfo(ctx context.Context, descriptor *flight.FlightDes
 				_ = s.store.Unpin(pin.ID) // it may have been released meanwhile
 			}
 		}()
-		a.Snapshot = pin.ID
-		pinned, err := s.open(a) // plans again: a commit may have come between
-		if err != nil {
-			return nil, err
-		}
-		r.close()
-		r = pinned
+		a.Snapshot, r.pin = pin.ID, &pin
 	}
 	return s.info(ctx, descriptor, a, r)
 }
@@ -213,9 +207,7 @@ func (r *read) report() pushdown.Report {
 	for i, field := range r.result.Fields() {
 		columns[i] = field.Name
 	}
-	report := r.plan.Report()
-	report.Table, report.Columns = r.table.Name().String(), columns
-	return report
+	return r.plan.Report(r.table.Name().String(), columns)
 }
 
 // ListFlights lists the tables whose name begins with the criteria.

@@ -11,23 +11,7 @@ import (
 	"github.com/sheaf-db/sheaf/shards/key"
 )
 
-// analysis is what running a query counted.
-type analysis struct {
-	RowsScanned  uint64  `json:"rows_scanned"`
-	RowsReturned uint64  `json:"rows_returned"`
-	BlocksRead   uint64  `json:"blocks_read"`
-	BlocksPruned uint64  `json:"blocks_pruned"`
-	BytesRead    uint64  `json:"bytes_read"`
-	Millis       float64 `json:"ms"`
-}
-
-// explained is the answer of Explain.
-type explained struct {
-	pushdown.Report
-	*analysis
-}
-
-func (s *Server) explain(ctx context.Context, body []byte) (*explained, error) {
+func (s *Server) explain(ctx context.Context, body []byte) (*pushdown.Report, error) {
 	query, err := request.ParseExplain(body)
 	if err != nil {
 		return nil, err
@@ -37,32 +21,27 @@ func (s *Server) explain(ctx context.Context, body []byte) (*explained, error) {
 		return nil, err
 	}
 	defer r.close()
-	answer := &explained{Report: r.report()}
-	if query.Keys != nil {
-		if err := s.reportKeys(r, answer); err != nil {
-			return nil, err
-		}
-	}
+	report := r.report()
 	if query.Analyze {
-		answer.analysis, err = s.analyze(ctx, r)
+		report.Analysis, err = s.analyze(ctx, r)
 	}
-	return answer, err
+	return &report, err
 }
 
 // analyze runs the query and drops its rows.
-func (s *Server) analyze(ctx context.Context, r *read) (*analysis, error) {
+func (s *Server) analyze(ctx context.Context, r *read) (*pushdown.Analysis, error) {
 	start := time.Now()
 	var counted shards.Counters
 	drop := func(*shards.Batch) error { return nil }
 	var err error
 	switch {
 	case r.plan.Empty() || r.query.Limit == 0:
-	case r.query.Keys != nil:
+	case r.keys != nil:
 		counted, err = s.eachKey(ctx, r, drop)
 	default:
 		counted, err = s.scanAll(ctx, r, s.request(r), drop)
 	}
-	return &analysis{
+	return &pushdown.Analysis{
 		RowsScanned: counted.RowsScanned, RowsReturned: counted.RowsReturned,
 		BlocksRead: counted.BlocksRead, BlocksPruned: counted.BlocksPruned, BytesRead: counted.BytesRead,
 		Millis: float64(time.Since(start).Microseconds()) / 1000,

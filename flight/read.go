@@ -21,6 +21,8 @@ type read struct {
 	schema   *shards.Schema
 	result   *arrow.Schema // what the client gets
 	ids      []uint32      // of the result's columns
+	filter   pushdown.Expr
+	keys     []pushdown.KeyPrefix // of a query by keys
 	plan     *pushdown.Plan
 	pin      *shards.Pin // of a pinned snapshot
 }
@@ -71,13 +73,19 @@ func (r *read) resolve(a *ask) (err error) {
 	if err := r.project(a.Columns); err != nil {
 		return err
 	}
-	filter := pushdown.True()
 	if a.Where != nil {
-		if filter, err = pushdown.ParseWhere(a.Where, r.schema); err != nil {
+		if r.filter, err = pushdown.ParseWhere(a.Where, r.schema); err != nil {
 			return err
 		}
 	}
-	r.plan = pushdown.Build(r.schema, filter)
+	if a.Keys != nil {
+		if r.keys, err = pushdown.ParseKeys(a.Keys, r.schema); err != nil {
+			return err
+		}
+		r.plan = pushdown.BuildKeys(r.schema, r.keys, r.filter)
+	} else if r.plan, err = pushdown.Build(r.schema, r.filter); err != nil {
+		return err
+	}
 	for _, only := range [][]int{a.Slices, a.part.slices} {
 		if only != nil {
 			if err := r.plan.OnlySlices(only); err != nil {

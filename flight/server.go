@@ -47,7 +47,7 @@ type Server struct {
 	maxStreams  int
 	snapshotTTL time.Duration
 	received    *budget
-	open        atomic.Int64
+	openStreams atomic.Int64
 	kept        *keptQueries
 	writers     ingest.Streams // open resumable streams
 

@@ -190,15 +190,24 @@ func (s *Server) deleteRows(ctx context.Context, body []byte) (changed, error) {
 	if err != nil {
 		return changed{}, err
 	}
-	schema := table.Schema()
-	filter := pushdown.True()
-	if remove.Where != nil {
-		if filter, err = pushdown.ParseWhere(remove.Where, schema); err != nil {
+	for {
+		schema := table.Schema()
+		var filter pushdown.Expr
+		if remove.Where != nil {
+			if filter, err = pushdown.ParseWhere(remove.Where, schema); err != nil {
+				return changed{}, err
+			}
+		}
+		plan, err := pushdown.Build(schema, filter)
+		if err != nil {
 			return changed{}, err
 		}
+		rows, commit, err := ingest.Delete(ctx, table, plan)
+		if fault.Is(err, "SCHEMA_CHANGED") && ctx.Err() == nil {
+			continue // the table was altered between the plan and the delete
+		}
+		return changed{rows, commit}, err
 	}
-	rows, commit, err := ingest.Delete(ctx, table, pushdown.Build(schema, filter))
-	return changed{rows, commit}, err
 }
 
 func (s *Server) fold(ctx context.Context, body []byte) (nothing, error) {
