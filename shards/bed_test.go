@@ -25,6 +25,8 @@ type bed struct {
 	mem *memory.CheckedAllocator
 	o   Options
 	s   *Store
+
+	lastKeys map[int]string // of the last scan: number of rows so far to the key
 }
 
 // newBed opens an empty store that folds only when it is told to.
@@ -284,6 +286,7 @@ func (b *bed) tryScan(s *Snapshot, r ScanRequest) ([]values, error) {
 	}
 	defer scan.Close()
 	var rows []values
+	b.lastKeys = map[int]string{}
 	for {
 		batch, err := scan.Next()
 		if err == io.EOF {
@@ -296,6 +299,9 @@ func (b *bed) tryScan(s *Snapshot, r ScanRequest) ([]values, error) {
 			b.t.Error("a scan gave a batch without rows")
 		}
 		rows = append(rows, valuesOf(b.t, batch)...)
+		if r.Keys {
+			b.lastKeys[len(rows)] = string(batch.LastKey)
+		}
 		batch.Release()
 	}
 }

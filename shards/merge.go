@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"runtime/debug"
-	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
 
@@ -36,15 +35,8 @@ const prefetchStreams = 64
 const mergedRows = 64 << 10
 
 func newMerge(p *scanPlan, of []sliceRanges) *merge {
-	m := &merge{plan: p, columns: slices.Clone(p.request.Columns)}
-	for _, id := range p.snapshot.table.key.IDs {
-		at := slices.Index(m.columns, id)
-		if at < 0 {
-			at = len(m.columns)
-			m.columns = append(m.columns, id)
-		}
-		m.keyAt = append(m.keyAt, at)
-	}
+	m := &merge{plan: p}
+	m.columns, m.keyAt = withKeys(p.request.Columns, p.snapshot.table.key.IDs)
 	prefetch := len(of) <= prefetchStreams && p.request.Parallel > 1
 	for _, o := range of {
 		s := &stream{merge: m}

@@ -4,8 +4,11 @@ import (
 	"fmt"
 	"io"
 	"runtime/debug"
+	"slices"
 	"sync"
 
+	"github.com/sheaf-db/sheaf/shards/block"
+	"github.com/sheaf-db/sheaf/shards/key"
 	"github.com/sheaf-db/sheaf/shards/run"
 )
 
@@ -15,6 +18,8 @@ import (
 // lies ready is bounded: a few pieces of a few batches.
 type pieces struct {
 	plan     *scanPlan
+	columns  []uint32      // wanted, and behind them key columns if limit may need them
+	left     int64         // of the limit; below 0: none
 	slices   []sliceRanges // not yet cut
 	cut      []sliceRanges // cut, not yet started
 	started  []*piece      // in order; the first is being handed out
@@ -41,10 +46,74 @@ func newPieces(p *scanPlan, of []sliceRanges) *pieces {
 			of[i], of[j] = of[j], of[i]
 		}
 	}
-	return &pieces{plan: p, slices: of}
+	s := &pieces{plan: p, slices: of, columns: p.request.Columns, left: p.request.Limit}
+	if p.request.Keys && s.left >= 0 {
+		s.columns, _ = withKeys(p.request.Columns, p.snapshot.table.key.IDs)
+	}
+	return s
+}
+
+// withKeys is columns with the missing key columns behind them, and where in
+// them the key columns are.
+func withKeys(columns, keys []uint32) (all []uint32, at []int) {
+	all = slices.Clone(columns)
+	for _, id := range keys {
+		i := slices.Index(all, id)
+		if i < 0 {
+			i = len(all)
+			all = append(all, id)
+		}
+		at = append(at, i)
+	}
+	return all, at
 }
 
 func (s *pieces) next() (*Batch, error) {
+	b, err := s.take()
+	if err != nil {
+		return nil, err
+	}
+	if s.left >= 0 {
+		if err := s.trim(b); err != nil {
+			b.Release()
+			return nil, err
+		}
+		s.left -= int64(b.Rows)
+	}
+	releaseAll(b.Columns[len(s.plan.request.Columns):])
+	b.Columns = b.Columns[:len(s.plan.request.Columns)]
+	return b, nil
+}
+
+// trim cuts a batch to what is left of the limit: pieces that are scanned side
+// by side do not know what the ones before them give.
+func (s *pieces) trim(b *Batch) error {
+	if int64(b.Rows) <= s.left {
+		return nil
+	}
+	b.Rows = int(s.left)
+	for i, column := range b.Columns {
+		v := block.NewVector(s.plan.request.Mem, column.DataType())
+		v.AppendArray(column, 0, b.Rows)
+		b.Columns[i] = v.NewArray()
+		v.Release()
+		column.Release()
+	}
+	if !s.plan.request.Keys || b.Rows == 0 {
+		return nil
+	}
+	_, at := withKeys(s.plan.request.Columns, s.plan.snapshot.table.key.IDs)
+	b.LastKey = nil
+	for _, i := range at {
+		var err error
+		if b.LastKey, err = key.AppendValue(b.LastKey, b.Columns[i], b.Rows-1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *pieces) take() (*Batch, error) {
 	for {
 		if err := s.plan.ctx.Err(); err != nil {
 			return nil, err
@@ -92,10 +161,10 @@ func (s *pieces) start() error {
 		// lookups are answered where they are asked.
 		if len(s.started) == 0 && (s.plan.request.Parallel == 1 || len(s.cut)+len(s.slices) == 0) {
 			var err error
-			s.inline, err = s.plan.open(of, s.plan.request.Columns)
+			s.inline, err = s.plan.open(of, s.columns, s.left)
 			return err
 		}
-		s.launch(of)
+		s.launch(of, s.left)
 	}
 	return nil
 }
@@ -114,7 +183,7 @@ func (s *pieces) refill() error {
 	return nil
 }
 
-func (s *pieces) launch(of sliceRanges) {
+func (s *pieces) launch(of sliceRanges, limit int64) {
 	p := &piece{batches: make(chan *Batch, readyBatches)}
 	s.started = append(s.started, p)
 	s.workers.Add(1)
@@ -127,12 +196,12 @@ func (s *pieces) launch(of sliceRanges) {
 				p.err = fmt.Errorf("BUG: scanning slice %d of %s: %v\n%s", of.slice, s.plan.snapshot.table.label(), r, debug.Stack())
 			}
 		}()
-		p.err = s.work(p, of)
+		p.err = s.work(p, of, limit)
 	}()
 }
 
-func (s *pieces) work(p *piece, of sliceRanges) error {
-	scan, err := s.plan.open(of, s.plan.request.Columns)
+func (s *pieces) work(p *piece, of sliceRanges, limit int64) error {
+	scan, err := s.plan.open(of, s.columns, limit)
 	if err != nil {
 		return err
 	}

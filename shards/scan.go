@@ -233,8 +233,8 @@ func (s *Snapshot) sources(slice int) []run.Source {
 	return list
 }
 
-// open starts the scan of some ranges of one slice.
-func (p *scanPlan) open(of sliceRanges, columns []uint32) (*run.Scan, error) {
+// open starts the scan of some ranges of one slice, of at most limit rows.
+func (p *scanPlan) open(of sliceRanges, columns []uint32, limit int64) (*run.Scan, error) {
 	return run.NewScan(p.ctx, run.Request{
 		Mem:         p.request.Mem,
 		Key:         p.snapshot.table.key,
@@ -243,7 +243,7 @@ func (p *scanPlan) open(of sliceRanges, columns []uint32) (*run.Scan, error) {
 		Ranges:      of.ranges,
 		Desc:        p.request.Order == Desc,
 		Filter:      p.request.Filter,
-		Limit:       max(p.request.Limit, 0),
+		Limit:       max(limit, 0),
 		TargetBytes: p.request.TargetBytes,
 		LastKeys:    p.request.Keys,
 	}, p.snapshot.sources(of.slice))

@@ -414,4 +414,3 @@ func (sc *script) onDisk() string {
 	}
 	return out.String()
 }
-

@@ -1,0 +1,644 @@
+package shards
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+
+	"github.com/sheaf-db/sheaf/fault"
+	"github.com/sheaf-db/sheaf/shards/block"
+	"github.com/sheaf-db/sheaf/shards/key"
+	"github.com/sheaf-db/sheaf/shards/run"
+)
+
+// TestModel drives a table and a plain map with the same random operations and
+// compares every scan. SHEAF_SOAK sets the number of operations, SHEAF_SEED the
+// first seed.
+func TestModel(t *testing.T) {
+	operations, seed := 3000, uint64(1)
+	if n, err := strconv.Atoi(os.Getenv("SHEAF_SOAK")); err == nil {
+		operations = n
+	}
+	if n, err := strconv.ParseUint(os.Getenv("SHEAF_SEED"), 10, 64); err == nil {
+		seed = n
+	}
+	for _, shape := range []struct {
+		name                 string
+		shards, sorts, batch int
+		slices               int
+		share                int // of the operations
+	}{
+		{"few keys", 6, 40, 30, 3, 1},
+		{"one slice", 1, 200, 60, 1, 4},
+		{"many blocks", 3, 6000, 5000, 2, 20},
+		{"many slices", 200, 4, 100, 64, 8},
+	} {
+		t.Run(shape.name, func(t *testing.T) {
+			m := newModel(t, seed, shape.shards, shape.sorts, shape.batch, shape.slices)
+			defer m.end()
+			for i := range operations / shape.share {
+				m.step(i)
+				if t.Failed() {
+					t.Fatalf("operation %d of seed %d went wrong; the last ones were:\n%s", i, seed, m.history())
+				}
+			}
+		})
+	}
+}
+
+// model is the table, the map, and the snapshots held across operations.
+type model struct {
+	*bed
+	tt                   *testing.T
+	rng                  *rand.Rand
+	shards, sorts, batch int
+	slices               int
+	table                *Table
+	content              modelContent
+	held                 []heldModel
+	late                 []lateCommit
+	log                  []string
+}
+
+// modelContent is a table's content as a map from encoded key to row.
+type modelContent struct {
+	commit uint64
+	rows   map[string]modelRow
+}
+
+type modelRow struct {
+	version uint64
+	cells   map[uint32]any // by column id; missing is null
+}
+
+func (c modelContent) clone() modelContent {
+	return modelContent{c.commit, maps.Clone(c.rows)}
+}
+
+type heldModel struct {
+	snapshot *Snapshot
+	content  modelContent
+}
+
+// lateCommit is prepared and not yet published.
+type lateCommit struct {
+	prepared *Prepared
+	rows     map[string]map[uint32]any // nil: deletes
+	keys     []string
+}
+
+func newModel(t *testing.T, seed uint64, shards, sorts, batch, slices int) *model {
+	m := &model{
+		bed: newBed(t), tt: t, rng: rand.New(rand.NewPCG(seed, 7)),
+		shards: shards, sorts: sorts, batch: batch, slices: slices,
+		content: modelContent{rows: map[string]modelRow{}},
+	}
+	m.table = m.create("t", "k:string s:int64 v:int64 w:string", "k", "s", slices)
+	return m
+}
+
+func (m *model) end() {
+	for _, h := range m.held {
+		h.snapshot.Release()
+	}
+	for _, l := range m.late {
+		l.prepared.Discard()
+	}
+	m.s.janitor.wait()
+}
+
+func (m *model) note(format string, args ...any) {
+	m.log = append(m.log, fmt.Sprintf(format, args...))
+}
+
+func (m *model) history() string {
+	return fmt.Sprint(m.log[max(0, len(m.log)-25):])
+}
+
+func (m *model) step(i int) {
+	switch n := m.rng.IntN(1000); {
+	case n < 330:
+		m.write(false)
+	case n < 420:
+		m.asRun(func() { m.write(false) })
+	case n < 500:
+		m.write(true)
+	case n < 530:
+		m.asRun(func() { m.write(true) })
+	case n < 560:
+		m.deleteAsOf()
+	case n < 565:
+		m.replace()
+	case n < 575:
+		m.foldWhole()
+	case n < 640:
+		m.foldSome()
+	case n < 645:
+		m.restart()
+	case n < 650:
+		m.alter(i)
+	case n < 680:
+		m.prepareLate()
+	case n < 710:
+		m.publishLate()
+	case n < 740:
+		m.hold()
+	case n < 790:
+		m.checkHeld()
+	default:
+		m.check(m.now())
+	}
+}
+
+// randomRows draws rows of the current schema; of one key the last wins.
+func (m *model) randomRows() []values {
+	n := 1 + m.rng.IntN(m.batch)
+	if m.rng.IntN(3) > 0 {
+		n = 1 + m.rng.IntN(8)
+	}
+	schema := m.table.Schema()
+	start := m.rng.IntN(m.sorts)
+	shard := m.rng.IntN(m.shards)
+	dense := m.rng.IntN(2) == 0
+	var rows []values
+	for i := range n {
+		s := m.rng.IntN(m.sorts)
+		if dense {
+			s = (start + i) % m.sorts
+		} else {
+			shard = m.rng.IntN(m.shards)
+		}
+		row := values{fmt.Sprintf("k%d", shard), int64(s)}
+		for _, c := range schema.Columns[2:] {
+			row = append(row, m.randomValue(c))
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+func (m *model) randomValue(c Column) any {
+	if m.rng.IntN(6) == 0 {
+		return nil
+	}
+	if c.Canonical.ID() == arrow.STRING {
+		return fmt.Sprintf("w%d", m.rng.IntN(1000))
+	}
+	return int64(m.rng.IntN(2000) - 1000)
+}
+
+// keyOf is the encoded key of a row.
+func (m *model) keyOf(row values) string {
+	k := key.Keys{}
+	columns := []arrow.Array{
+		buildColumn(m.tt, m.mem, arrow.BinaryTypes.String, []values{row}, 0),
+		buildColumn(m.tt, m.mem, arrow.PrimitiveTypes.Int64, []values{row}, 1),
+	}
+	defer releaseAll(columns)
+	if err := key.Encode(&k, columns); err != nil {
+		m.tt.Fatal(err)
+	}
+	return string(k.At(0))
+}
+
+func (m *model) cells(row values) map[uint32]any {
+	cells := map[uint32]any{}
+	for i, c := range m.table.Schema().Columns {
+		if row[i] != nil {
+			cells[c.ID] = row[i]
+		}
+	}
+	return cells
+}
+
+func (m *model) write(deletes bool) {
+	rows := m.randomRows()
+	m.note("write %d rows, deletes %t, run %t", len(rows), deletes, m.s.deltaCommitBytes == 0)
+	commit := m.publish(m.table, PublishOptions{}, m.prepare(m.table, rows, deletes))
+	m.content.commit++
+	if commit != m.content.commit {
+		m.tt.Fatalf("commit %d, want %d", commit, m.content.commit)
+	}
+	m.applyRows(&m.content, rows, deletes)
+}
+
+func (m *model) applyRows(c *modelContent, rows []values, deletes bool) {
+	for _, row := range rows {
+		k := m.keyOf(row)
+		if deletes {
+			delete(c.rows, k)
+		} else {
+			c.rows[k] = modelRow{c.commit, m.cells(row)}
+		}
+	}
+}
+
+// deleteAsOf deletes by keys as of the commit of a held snapshot: rows written
+// since survive.
+func (m *model) deleteAsOf() {
+	if len(m.held) == 0 {
+		return
+	}
+	h := m.held[m.rng.IntN(len(m.held))]
+	if h.content.commit == 0 || h.snapshot.Schema().Version != m.table.Schema().Version {
+		return
+	}
+	rows := m.randomRows()
+	m.note("delete %d rows as of %d", len(rows), h.content.commit)
+	c, release := m.commitOf(m.table, rows, true)
+	c.Version = h.content.commit
+	p, err := m.table.Prepare(context.Background(), c)
+	release()
+	if err != nil {
+		m.tt.Fatal(err)
+	}
+	m.publish(m.table, PublishOptions{}, p)
+	m.content.commit++
+	for _, row := range rows {
+		k := m.keyOf(row)
+		if r, ok := m.content.rows[k]; ok && r.version <= h.content.commit {
+			delete(m.content.rows, k)
+		}
+	}
+}
+
+func (m *model) replace() {
+	m.note("replace")
+	rows, more := m.randomRows(), m.randomRows()
+	var first *Prepared
+	m.asRun(func() { first = m.prepare(m.table, rows, false) })
+	m.publish(m.table, PublishOptions{Replace: true}, first, m.prepare(m.table, more, false))
+	m.content.rows = map[string]modelRow{}
+	m.content.commit++
+	m.applyRows(&m.content, rows, false)
+	m.content.commit++
+	m.applyRows(&m.content, more, false)
+}
+
+func (m *model) foldWhole() {
+	m.note("fold")
+	if err := m.table.Fold(context.Background()); err != nil {
+		m.tt.Fatal(err)
+	}
+	s := m.snapshot(m.table)
+	defer s.Release()
+	if n, exact := s.Rows(); !exact || n != uint64(len(m.content.rows)) {
+		m.tt.Errorf("after a fold there are %d rows (exact %t), want %d", n, exact, len(m.content.rows))
+	}
+}
+
+// foldSome folds a random part of a slice: any runs, with or without the delta.
+func (m *model) foldSome() {
+	s := m.snapshot(m.table)
+	pick := foldPick{slice: m.rng.IntN(m.slices), delta: m.rng.IntN(2) == 0}
+	for _, r := range s.version.runs.of(pick.slice, m.slices) {
+		if m.rng.IntN(2) == 0 {
+			pick.runs = append(pick.runs, r)
+		}
+	}
+	s.Release()
+	if pick.empty() {
+		return
+	}
+	m.note("fold %d runs of slice %d, delta %t", len(pick.runs), pick.slice, pick.delta)
+	if err := m.table.foldSlice(context.Background(), pick); err != nil {
+		m.tt.Fatal(err)
+	}
+}
+
+func (m *model) restart() {
+	m.note("restart")
+	for _, h := range m.held {
+		h.snapshot.Release()
+	}
+	for _, l := range m.late {
+		l.prepared.Discard()
+	}
+	m.held, m.late = nil, nil
+	m.reopen()
+	m.table = m.bed.table("t")
+	if err := m.s.Doctor(context.Background(), func(f Finding) { m.tt.Errorf("doctor: %+v", f) }); err != nil {
+		m.tt.Fatal(err)
+	}
+}
+
+func (m *model) alter(i int) {
+	schema := m.table.Schema()
+	var c Change
+	switch n := len(schema.Columns); {
+	case n < 5 || n < 8 && m.rng.IntN(2) == 0:
+		dt := []arrow.DataType{arrow.PrimitiveTypes.Int32, arrow.PrimitiveTypes.Int64, arrow.BinaryTypes.String}[m.rng.IntN(3)]
+		c.AddColumns = arrow.NewSchema([]arrow.Field{{Name: fmt.Sprintf("c%d", i), Type: dt, Nullable: true}}, nil)
+	case m.rng.IntN(2) == 0:
+		// Widen an int32 column, if there is one; v and w stay.
+		at := slices.IndexFunc(schema.Columns, func(c Column) bool { return c.Canonical.ID() == arrow.INT32 })
+		if at < 0 {
+			return
+		}
+		c.Widen = arrow.NewSchema([]arrow.Field{{Name: schema.Columns[at].Field.Name, Type: arrow.PrimitiveTypes.Int64, Nullable: true}}, nil)
+	default:
+		c.Drop = []string{schema.Columns[4+m.rng.IntN(n-4)].Field.Name}
+	}
+	m.note("alter %v", c)
+	if _, err := m.table.Alter(context.Background(), c); err != nil {
+		m.tt.Fatal(err)
+	}
+}
+
+func (m *model) prepareLate() {
+	if len(m.late) >= 3 {
+		return
+	}
+	rows := m.randomRows()
+	deletes := m.rng.IntN(3) == 0
+	if m.rng.IntN(2) == 0 {
+		m.s.deltaCommitBytes = 0
+	}
+	l := lateCommit{prepared: m.prepare(m.table, rows, deletes)}
+	m.s.deltaCommitBytes = 1 << 20
+	if !deletes {
+		l.rows = map[string]map[uint32]any{}
+	}
+	for _, row := range rows {
+		k := m.keyOf(row)
+		l.keys = append(l.keys, k)
+		if !deletes {
+			l.rows[k] = m.cells(row)
+		}
+	}
+	m.late = append(m.late, l)
+	m.note("prepare %d rows for later", len(rows))
+}
+
+// publishLate publishes all that was prepared as one commit.
+func (m *model) publishLate() {
+	if len(m.late) == 0 {
+		return
+	}
+	var prepared []*Prepared
+	for _, l := range m.late {
+		prepared = append(prepared, l.prepared)
+	}
+	m.note("publish %d late commits", len(prepared))
+	_, err := m.table.Publish(context.Background(), prepared, PublishOptions{})
+	if fault.Is(err, "SCHEMA_CHANGED") {
+		for _, p := range prepared {
+			p.Discard()
+		}
+		m.late = nil
+		return
+	}
+	if err != nil {
+		m.tt.Fatal(err)
+	}
+	for _, l := range m.late {
+		m.content.commit++
+		for _, k := range l.keys {
+			if l.rows == nil {
+				delete(m.content.rows, k)
+			} else {
+				m.content.rows[k] = modelRow{m.content.commit, l.rows[k]}
+			}
+		}
+	}
+	m.late = nil
+}
+
+func (m *model) hold() {
+	if len(m.held) >= 4 {
+		i := m.rng.IntN(len(m.held))
+		m.held[i].snapshot.Release()
+		m.held = slices.Delete(m.held, i, i+1)
+	}
+	m.held = append(m.held, heldModel{m.snapshot(m.table), m.content.clone()})
+}
+
+func (m *model) checkHeld() {
+	if len(m.held) > 0 {
+		m.check(m.held[m.rng.IntN(len(m.held))])
+	}
+}
+
+func (m *model) now() heldModel { return heldModel{content: m.content} }
+
+// check compares one random scan with the map.
+func (m *model) check(h heldModel) {
+	s := h.snapshot
+	if s == nil {
+		s = m.snapshot(m.table)
+		defer s.Release()
+	}
+	if s.Commit() != h.content.commit {
+		m.tt.Fatalf("a snapshot is of commit %d, want %d", s.Commit(), h.content.commit)
+	}
+	r, wanted := m.randomScan(s)
+	m.note("scan %+v", r)
+	got, err := m.tryScan(s, r)
+	if err != nil {
+		m.tt.Errorf("scanning: %v", err)
+		return
+	}
+	want, keys := m.expected(s, h.content, r, wanted)
+	if r.Order != Any {
+		for n, k := range m.lastKeys {
+			if n > len(keys) || keys[n-1] != k {
+				m.tt.Errorf("scan %+v: the last key after %d rows is %x", r, n, k)
+			}
+		}
+	}
+	if r.Limit >= 0 && r.Order == Any {
+		if len(got) != len(want) && len(got) != int(r.Limit) || len(got) > len(want) {
+			m.tt.Errorf("a scan with limit %d gave %d of %d rows", r.Limit, len(got), len(want))
+		}
+		return
+	}
+	if r.Limit >= 0 && int(r.Limit) < len(want) {
+		want = want[:r.Limit]
+	}
+	a, b := format(got), format(want)
+	if r.Order == Any {
+		a, b = sortLines(a), sortLines(b)
+	}
+	if a != b {
+		m.tt.Errorf("scan %+v at commit %d: got\n%.2000s\nwant\n%.2000s", r, s.Commit(), a, b)
+	}
+	if n, exact := s.Rows(); exact && n != uint64(len(h.content.rows)) || n < uint64(len(h.content.rows)) {
+		m.tt.Errorf("%d rows are counted, exact %t, there are %d", n, exact, len(h.content.rows))
+	}
+}
+
+func sortLines(text string) string {
+	lines := bytes.SplitAfter([]byte(text), []byte("\n"))
+	slices.SortFunc(lines, bytes.Compare)
+	return string(bytes.Join(lines, nil))
+}
+
+// scanWanted is a random scan in the words of the map.
+type scanWanted struct {
+	ranges []run.Range
+	above  *int64 // v > above
+}
+
+func (m *model) randomScan(s *Snapshot) (ScanRequest, scanWanted) {
+	var w scanWanted
+	r := ScanRequest{Limit: -1, Order: Order(m.rng.IntN(3)), Parallel: 1 + m.rng.IntN(4), Keys: m.rng.IntN(4) == 0}
+	if m.rng.IntN(2) == 0 {
+		r.TargetBytes = 1 + m.rng.IntN(20000)
+	}
+	for _, c := range s.Schema().Columns {
+		if m.rng.IntN(3) > 0 {
+			r.Columns = append(r.Columns, c.ID)
+		}
+	}
+	m.rng.Shuffle(len(r.Columns), func(i, j int) { r.Columns[i], r.Columns[j] = r.Columns[j], r.Columns[i] })
+	if m.rng.IntN(3) == 0 {
+		r.Columns = append(r.Columns, block.ColumnCommit)
+	}
+	if m.rng.IntN(3) == 0 {
+		r.Limit = int64(m.rng.IntN(40))
+	}
+	if m.rng.IntN(5) == 0 {
+		r.Slices = []int{m.rng.IntN(m.slices)}
+	}
+	if m.rng.IntN(2) == 0 {
+		r.Ranges = m.randomRanges()
+		w.ranges = r.Ranges
+	}
+	if m.rng.IntN(3) == 0 {
+		above := int64(m.rng.IntN(2400) - 1200)
+		w.above = &above
+		r.Filter = newAboveFilter(m.tt, m.mem, s.Schema().Columns[2].ID, above)
+	}
+	return r, w
+}
+
+// randomRanges is a few sorted disjoint ranges, of one slice or of all: whole
+// shards, single keys, spans between two keys.
+func (m *model) randomRanges() []run.Range {
+	bounds := [][]byte{}
+	for range 2 * (1 + m.rng.IntN(3)) {
+		k := []byte(m.keyOf(values{fmt.Sprintf("k%d", m.rng.IntN(m.shards)), int64(m.rng.IntN(m.sorts))}))
+		switch m.rng.IntN(4) {
+		case 0:
+			k = k[:len(k)-8] // all of the shard
+		case 1:
+			k = append(k, 0) // just behind the key
+		}
+		bounds = append(bounds, k)
+	}
+	slice := -1
+	if m.rng.IntN(3) == 0 {
+		slice = m.rng.IntN(m.slices)
+	}
+	if m.rng.IntN(3) == 0 { // points
+		var ranges []run.Range
+		for _, k := range bounds {
+			ranges = append(ranges, run.Range{Slice: slice, Low: k, High: append(bytes.Clone(k), 0)})
+		}
+		slices.SortFunc(ranges, func(a, b run.Range) int { return bytes.Compare(a.Low, b.Low) })
+		return slices.CompactFunc(ranges, func(a, b run.Range) bool { return bytes.Compare(b.Low, a.High) < 0 })
+	}
+	slices.SortFunc(bounds, bytes.Compare)
+	bounds = slices.CompactFunc(bounds, bytes.Equal)
+	var ranges []run.Range
+	for i := 0; i+1 < len(bounds); i += 2 {
+		ranges = append(ranges, run.Range{Slice: slice, Low: bounds[i], High: bounds[i+1]})
+	}
+	if len(ranges) == 0 {
+		return []run.Range{{Slice: slice, Low: bounds[0]}}
+	}
+	if m.rng.IntN(4) == 0 {
+		ranges[0].Low = nil
+	}
+	if m.rng.IntN(4) == 0 {
+		ranges[len(ranges)-1].High = nil
+	}
+	return ranges
+}
+
+// expected is what the map says, without the limit, and the rows' keys.
+func (m *model) expected(s *Snapshot, c modelContent, r ScanRequest, w scanWanted) (rows []values, found []string) {
+	keys := slices.Sorted(maps.Keys(c.rows))
+	if r.Order == Desc {
+		slices.Reverse(keys)
+	}
+	v := s.Schema().Columns[2].ID
+	for _, k := range keys {
+		row := c.rows[k]
+		shard, err := key.Prefix(s.Schema().KeyTypes(), []byte(k), 1)
+		if err != nil {
+			m.tt.Fatal(err)
+		}
+		slice := s.Schema().SliceOf([]byte(k)[:shard])
+		if r.Slices != nil && !slices.Contains(r.Slices, slice) || w.ranges != nil && !within(w.ranges, slice, k) {
+			continue
+		}
+		if w.above != nil && (row.cells[v] == nil || row.cells[v].(int64) <= *w.above) {
+			continue
+		}
+		out := values{}
+		for _, id := range r.Columns {
+			if id == block.ColumnCommit {
+				out = append(out, int64(row.version))
+			} else {
+				out = append(out, row.cells[id])
+			}
+		}
+		rows, found = append(rows, out), append(found, k)
+	}
+	return rows, found
+}
+
+func within(ranges []run.Range, slice int, k string) bool {
+	for _, r := range ranges {
+		if (r.Slice < 0 || r.Slice == slice) && k >= string(r.Low) && (r.High == nil || k < string(r.High)) {
+			return true
+		}
+	}
+	return false
+}
+
+// aboveFilter is the filter v > above, with pruning by zones.
+type aboveFilter struct {
+	column uint32
+	above  int64
+	bound  []byte
+}
+
+func newAboveFilter(tb testing.TB, mem interface {
+	Allocate(int) []byte
+	Reallocate(int, []byte) []byte
+	Free([]byte)
+}, column uint32, above int64) *aboveFilter {
+	a := buildColumn(tb, mem, arrow.PrimitiveTypes.Int64, []values{{above}}, 0)
+	defer a.Release()
+	bound, ok := block.ZoneValue(a, 0)
+	if !ok {
+		tb.Fatal(errors.New("an int64 has no zone value"))
+	}
+	return &aboveFilter{column, above, bytes.Clone(bound)}
+}
+
+func (f *aboveFilter) Columns() []uint32 { return []uint32{f.column} }
+
+func (f *aboveFilter) Prune(zone func(uint32) (block.Zone, bool)) bool {
+	z, ok := zone(f.column)
+	return ok && (z.Nulls == z.Rows || z.Max != nil && bytes.Compare(z.Max, f.bound) <= 0)
+}
+
+func (f *aboveFilter) Mask(cols []arrow.Array, rows int, keep []bool) {
+	v := cols[0].(*array.Int64)
+	for i := range rows {
+		keep[i] = keep[i] && v.IsValid(i) && v.Value(i) > f.above
+	}
+}
