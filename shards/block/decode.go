@@ -139,6 +139,9 @@ func (v *Vector) decodeNulls(c *chunk, n int, spent *int) error {
 	if c.enc != encNulls {
 		return v.errEncoding(c)
 	}
+	if len(c.body) != 0 || c.valid != nil {
+		return corrupt("%d bytes behind nulls", len(c.body))
+	}
 	counted := *spent - plainBytes(v.kind, n)
 	if !spendNulls(&counted, v.dt, n) {
 		return corrupt("more than %d bytes of one column", MaxColumnBytes)

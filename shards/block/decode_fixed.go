@@ -203,7 +203,7 @@ func codesArea(c *chunk) (codes packed, size int, rest []byte, err error) {
 		return packed{}, 0, nil, corrupt("dictionary without a head")
 	}
 	size = int(binary.LittleEndian.Uint32(c.body[1:]))
-	if size == 0 || size > c.rows || c.body[0] > 32 {
+	if size == 0 || size > c.rows || c.body[0] > 32 || size > 1<<c.body[0] {
 		return packed{}, 0, nil, corrupt("dictionary of %d values for %d rows, codes of %d bits", size, c.rows, c.body[0])
 	}
 	codes, rest, err = packedArea(c.body[5:], c.rows, int(c.body[0]), 0, 1)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"hash/maphash"
+	"math/bits"
 )
 
 // text appends the body of n texts, of which some but not all may be null: one
@@ -116,10 +117,28 @@ func (d *dictionary) reset(limit int) {
 	d.limit = limit
 }
 
+// hash mixes all bytes of a value. Only speed depends on it, and not much: a
+// dictionary is small.
+func (d *dictionary) hash(value []byte) uint64 {
+	var a, b uint64
+	switch n := len(value); {
+	case n > 16:
+		return maphash.Bytes(d.seed, value)
+	case n >= 8:
+		a, b = binary.LittleEndian.Uint64(value), binary.LittleEndian.Uint64(value[n-8:])
+	case n >= 4:
+		a, b = uint64(binary.LittleEndian.Uint32(value)), uint64(binary.LittleEndian.Uint32(value[n-4:]))
+	case n > 0:
+		a, b = uint64(value[0])|uint64(value[n/2])<<8|uint64(value[n-1])<<16, uint64(n)
+	}
+	high, low := bits.Mul64(a^0x9E3779B97F4A7C15, b^0xD6E8FEB86659FD93)
+	return high ^ low ^ uint64(len(value))
+}
+
 // code is the number of a value, false if it is one too many.
 func (d *dictionary) code(value []byte) (uint64, bool) {
 	mask := uint64(len(d.slots) - 1)
-	at := maphash.Bytes(d.seed, value) & mask
+	at := d.hash(value) & mask
 	for {
 		slot := d.slots[at]
 		if slot == 0 {

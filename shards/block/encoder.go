@@ -180,18 +180,20 @@ func (e *Encoder) spend(dst []byte, k kind, n int) ([]byte, error) {
 
 var errTooLarge = fmt.Errorf("more than %d bytes of one column in a block", MaxColumnBytes)
 
-// plainBytes is what n rows take in a vector, but for text, children and
-// validity.
+// plainBytes is what n rows take in a vector, validity included, but for the
+// bytes of text and for children.
 func plainBytes(k kind, n int) int {
 	switch k.shape {
+	case shapeNull:
+		return 0
 	case shapeBool:
-		return bitmapBytes(n)
+		return 2 * bitmapBytes(n)
 	case shapeFixed:
-		return n * k.width
+		return bitmapBytes(n) + n*k.width
 	case shapeText, shapeList:
-		return n * 4
+		return bitmapBytes(n) + n*4
 	}
-	return 0
+	return bitmapBytes(n)
 }
 
 // spend adds n to what a column has taken; false if that is too much.

@@ -267,7 +267,9 @@ func (v *Vector) rollback(rows int) {
 		}
 	}
 	end := 0
-	if v.offs != nil && v.offs.Len() > 0 {
+	if rows == 0 {
+		resize(v.offs, 0)
+	} else if v.offs != nil {
 		resize(v.offs, (rows+1)*4)
 		end = int(int32s(v.offs.Bytes())[rows])
 	}

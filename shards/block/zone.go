@@ -128,50 +128,65 @@ func (s *source) textOf(k kind, i int) []byte {
 }
 
 func (z *Zone) texts(s *source, k kind) {
-	var least, most []byte
+	// The heads settle most comparisons; the texts are looked at where they tie.
+	least, most := -1, -1
 	var leastHead, mostHead uint64
 	for i := range z.Rows {
-		if s.null(i) {
+		if z.Nulls > 0 && s.null(i) {
 			continue
 		}
-		value := s.textOf(k, i)
-		head := textHead(value)
-		if least == nil {
-			least, most, leastHead, mostHead = value, value, head, head
+		head := s.textHead(k, i)
+		if least < 0 {
+			least, most, leastHead, mostHead = i, i, head, head
 			continue
 		}
-		if head < leastHead || head == leastHead && bytes.Compare(value, least) < 0 {
-			least, leastHead = value, head
+		if head < leastHead || head == leastHead && bytes.Compare(s.textOf(k, i), s.textOf(k, least)) < 0 {
+			least, leastHead = i, head
 		}
-		if head > mostHead || head == mostHead && bytes.Compare(value, most) > 0 {
-			most, mostHead = value, head
+		if head > mostHead || head == mostHead && bytes.Compare(s.textOf(k, i), s.textOf(k, most)) > 0 {
+			most, mostHead = i, head
 		}
 	}
-	z.MinExact, z.MaxExact = len(least) <= zoneBytes, len(most) <= zoneBytes
-	z.Min = append([]byte{}, least[:min(len(least), zoneBytes)]...)
-	if z.MaxExact {
-		z.Max = append([]byte{}, most...)
-		return
-	}
-	cut := append([]byte{}, most[:zoneBytes]...)
-	for len(cut) > 0 && cut[len(cut)-1] == 0xFF {
-		cut = cut[:len(cut)-1]
-	}
-	if len(cut) > 0 {
-		cut[len(cut)-1]++
-		z.Max = cut
+	low, high := s.textOf(k, least), s.textOf(k, most)
+	z.MinExact, z.MaxExact = len(low) <= zoneBytes, len(high) <= zoneBytes
+	z.Min = append([]byte{}, low[:min(len(low), zoneBytes)]...)
+	z.Max = append([]byte{}, high[:min(len(high), zoneBytes)]...)
+	if !z.MaxExact {
+		z.Max = roundUp(z.Max)
 	}
 }
 
-// textHead is the first 8 bytes as a number that orders like them; equal heads
-// say nothing.
-func textHead(text []byte) uint64 {
-	if len(text) >= 8 {
-		return binary.BigEndian.Uint64(text)
+// roundUp is the least short text greater than all that begin with the given
+// one, nil if there is none. It works in place.
+func roundUp(text []byte) []byte {
+	for len(text) > 0 && text[len(text)-1] == 0xFF {
+		text = text[:len(text)-1]
+	}
+	if len(text) == 0 {
+		return nil
+	}
+	text[len(text)-1]++
+	return text
+}
+
+// textHead is the first 8 bytes of text i as a number that orders like them;
+// equal heads say nothing.
+func (s *source) textHead(k kind, i int) uint64 {
+	start, size := (s.off+i)*k.width, k.width
+	if k.shape == shapeText {
+		start = int(s.offs[s.off+i])
+		size = int(s.offs[s.off+i+1]) - start
+	}
+	if start+8 <= len(s.values) { // what follows the text is cut off
+		head := binary.BigEndian.Uint64(s.values[start:])
+		if size < 8 {
+			head &^= ^uint64(0) >> (8 * size)
+		}
+		return head
 	}
 	head := uint64(0)
-	for i, b := range text {
-		head |= uint64(b) << (56 - 8*i)
+	for j, b := range s.values[start:][:min(size, 8)] {
+		head |= uint64(b) << (56 - 8*j)
 	}
 	return head
 }
@@ -248,6 +263,12 @@ func (z *Zone) slow(s *source, k kind) {
 func (z *Zone) wide(s *source, k kind) {
 	limbs := k.width / 8
 	values := words[uint64](s.values[s.off*k.width : (s.off+z.Rows)*k.width])
+	if limbs == 2 && z.Nulls == 0 {
+		if low, high, ok := minMaxNarrow(values); ok {
+			z.Min, z.Max = signedWide(low), signedWide(high)
+			return
+		}
+	}
 	least, most := -1, -1
 	for i := range z.Rows {
 		if z.Nulls > 0 && s.null(i) {
@@ -263,6 +284,28 @@ func (z *Zone) wide(s *source, k kind) {
 	}
 	at := func(i int) []byte { return s.values[(s.off+i)*k.width : (s.off+i+1)*k.width] }
 	z.Min, z.Max = wideBytes(at(least)), wideBytes(at(most))
+}
+
+// minMaxNarrow is the least and the greatest of 128-bit numbers that all fit
+// 64 bits; false if one does not.
+func minMaxNarrow(values []uint64) (low, high int64, ok bool) {
+	low, high = math.MaxInt64, math.MinInt64
+	var odd uint64
+	for len(values) >= 2 {
+		v := int64(values[0])
+		odd |= values[1] ^ uint64(v>>63)
+		low, high = min(low, v), max(high, v)
+		values = values[2:]
+	}
+	return low, high, odd == 0
+}
+
+// signedWide is wideBytes of a 128-bit number that fits 64 bits.
+func signedWide(v int64) []byte {
+	var value [16]byte
+	binary.LittleEndian.PutUint64(value[:], uint64(v))
+	binary.LittleEndian.PutUint64(value[8:], uint64(v>>63))
+	return wideBytes(value[:])
 }
 
 // lessWide compares two's complement numbers, lowest limb first.
