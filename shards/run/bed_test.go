@@ -201,7 +201,7 @@ func newBed(t testing.TB) *bed {
 	require.NoError(t, err)
 	b.db = db
 	t.Cleanup(func() {
-		require.NoError(t, db.Close())
+		require.NoError(t, b.db.Close())
 		b.mem.AssertSize(t, 0)
 	})
 	return b

@@ -263,9 +263,19 @@ func (c *cursor) Load() (int, error) {
 }
 
 // read moves the iterator to a block and opens it. The block aliases the
-// iterator's value, which is good until the iterator moves.
+// iterator's value, which is good until the iterator moves. An iterator with an
+// error is closed: it would repeat it.
 func (c *cursor) read(e *entry) error {
 	c.loaded = nil
+	err := c.readAt(e)
+	if err != nil && c.iter != nil {
+		_ = c.iter.Close() // says err again
+		c.iter = nil
+	}
+	return err
+}
+
+func (c *cursor) readAt(e *entry) error {
 	if c.iter == nil {
 		bound := layout.AppendBlock(nil, c.run.prefix, c.slice, nil, 0)
 		lower := bound[:len(bound)-2]

@@ -106,13 +106,13 @@ func plainBytes(arr arrow.Array, lo, hi int) int64 {
 	switch a := arr.(type) {
 	case array.BinaryLike:
 		return 4*n + a.ValueOffset64(hi-1) + int64(a.ValueLen(hi-1)) - a.ValueOffset64(lo)
+	case *array.FixedSizeList:
+		size, off := int(a.DataType().(*arrow.FixedSizeListType).Len()), a.Data().Offset()
+		return plainBytes(a.ListValues(), (off+lo)*size, (off+hi)*size)
 	case array.VarLenListLike: // lists and maps
 		first, _ := a.ValueOffsets(lo)
 		_, last := a.ValueOffsets(hi - 1)
 		return 4*n + plainBytes(a.ListValues(), int(first), int(last))
-	case *array.FixedSizeList:
-		size, off := int(a.DataType().(*arrow.FixedSizeListType).Len()), a.Data().Offset()
-		return plainBytes(a.ListValues(), (off+lo)*size, (off+hi)*size)
 	case *array.Struct:
 		total := int64(0)
 		for i := range a.NumField() {

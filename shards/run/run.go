@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -70,10 +71,21 @@ func (r *Run) damaged(slice int, err error) error {
 	if pebble.IsCorruptionError(err) || errors.Is(err, errTail) || errors.Is(err, block.ErrCorrupt) {
 		return fault.New(fault.DataLoss, "CHECKSUM_FAILED",
 			"%s, slice %d: stored data is damaged (run %d): %w; other rows are still readable: run sheaf doctor, then restore this table from a copy",
-			r.o.Label, slice, r.o.Run, err)
+			r.o.Label, slice, r.o.Run, brief{err})
 	}
 	return fmt.Errorf("%s, slice %d, run %d: %w", r.o.Label, slice, r.o.Run, err)
 }
+
+// brief is an error whose text is one line: Pebble's corruption errors say
+// everything twice.
+type brief struct{ error }
+
+func (b brief) Error() string {
+	line, _, _ := strings.Cut(b.error.Error(), "\n")
+	return line
+}
+
+func (b brief) Unwrap() error { return b.error }
 
 // tail is a part of a slice's tail, decoded, from the cache or from disk. open
 // gets bytes of its own.
