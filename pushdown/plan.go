@@ -6,6 +6,7 @@ import (
 
 	"github.com/sheaf-db/sheaf/fault"
 	"github.com/sheaf-db/sheaf/shards"
+	"github.com/sheaf-db/sheaf/shards/key"
 	"github.com/sheaf-db/sheaf/shards/run"
 )
 
@@ -172,9 +173,13 @@ func (p *Plan) After(encoded []byte, desc bool) {
 	if ranges == nil {
 		ranges = []run.Range{{Slice: everySlice}}
 	}
-	low, high := append(slices.Clone(encoded), 0), []byte(nil)
+	// No key is the beginning of another one.
+	low, high := key.Next(encoded), []byte(nil)
 	if desc {
 		low, high = nil, slices.Clone(encoded)
+	} else if low == nil {
+		p.nothing()
+		return
 	}
 	var left []run.Range
 	for _, r := range ranges {

@@ -196,15 +196,15 @@ func (r *ranger) gather() {
 }
 
 // join adds a range that begins no earlier, if it overlaps. Ranges that only
-// touch are joined if both are parts of one sharding key's rows; single keys
-// and whole sharding keys stay apart, each can be looked up by itself.
+// touch are joined too, but for single keys and whole sharding keys: each of
+// those can be looked up by itself.
 func (p *planned) join(next planned) bool {
 	if p.Slice != next.Slice {
 		return false
 	}
 	if p.High != nil {
 		order := bytes.Compare(p.High, next.Low)
-		parts := p.access == RangeAccess && next.access == RangeAccess
+		parts := p.access == next.access && (p.access == RangeAccess || p.access == Full)
 		if order < 0 || order == 0 && !parts {
 			return false
 		}
