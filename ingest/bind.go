@@ -114,12 +114,12 @@ func zoneHint(column, sent arrow.DataType) string {
 // hidden one, and for those that are not sent where the binding is of a delete.
 // The caller releases them. Errors name column, row and value; place says which
 // batch.
-func (b *binding) columns(mem memory.Allocator, batch arrow.RecordBatch, place place) (columns []arrow.Array, err error) {
-	columns = make([]arrow.Array, len(b.source))
+func (b *binding) columns(mem memory.Allocator, batch arrow.RecordBatch, place place) ([]arrow.Array, error) {
+	columns := make([]arrow.Array, len(b.source))
+	complete := false
 	defer func() {
-		if err != nil {
+		if !complete { // after an error, or a panic of the quota
 			releaseAll(columns)
-			columns = nil
 		}
 	}()
 	for i, at := range b.source {
@@ -129,12 +129,14 @@ func (b *binding) columns(mem memory.Allocator, batch arrow.RecordBatch, place p
 		case at == absent:
 			columns[i] = nulls(mem, column.Canonical, int(batch.NumRows()))
 		default:
-			columns[i], err = b.column(mem, column, batch.Column(at), b.convert[i], place)
+			converted, err := b.column(mem, column, batch.Column(at), b.convert[i], place)
 			if err != nil {
 				return nil, err
 			}
+			columns[i] = converted
 		}
 	}
+	complete = true
 	return columns, nil
 }
 

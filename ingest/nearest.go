@@ -18,7 +18,7 @@ func suggest(asked string, among []string) string {
 		distance int
 	}
 	var near []candidate
-	most := max(2, len(asked)/2)
+	most := 1 + len(asked)/4
 	for _, name := range among {
 		if d := distance(strings.ToLower(asked), strings.ToLower(name)); d <= most {
 			near = append(near, candidate{name, d})
