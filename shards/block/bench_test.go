@@ -214,6 +214,23 @@ func BenchmarkGather(b *testing.B) {
 	reportRows(b, benchRows)
 }
 
+// BenchmarkPack is the kernel by itself.
+func BenchmarkPack(b *testing.B) {
+	rng := rand.New(rand.NewPCG(3, 3))
+	values, dst := make([]uint64, benchRows), make([]byte, 0, benchRows*8+slack)
+	for _, width := range []int{1, 7, 16, 24, 57} {
+		for i := range values {
+			values[i] = 1000 + rng.Uint64()&packMask(width)
+		}
+		b.Run(fmt.Sprintf("%d-bits", width), func(b *testing.B) {
+			b.SetBytes(benchRows * 8)
+			for b.Loop() {
+				pack(dst, values, 1000, 1, width)
+			}
+		})
+	}
+}
+
 // BenchmarkUnpack is the kernel by itself, for each width that a type of 8
 // bytes meets.
 func BenchmarkUnpack(b *testing.B) {

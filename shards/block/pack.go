@@ -39,8 +39,8 @@ func packWidth(most uint64) int {
 // packedBytes is the length of n packed values.
 func packedBytes(n, width int) int { return (n*width + 7) >> 3 }
 
-// load is the 8 bytes at p+off. This is the one load of the unpacking kernels:
-// with bounds checks they take twice as long (BenchmarkUnpack).
+// load is the 8 bytes at p+off: the one load of the unpacking kernels. With
+// bounds checks they take twice as long (BenchmarkUnpack).
 func load(p unsafe.Pointer, off uint) uint64 {
 	return binary.LittleEndian.Uint64((*[8]byte)(unsafe.Add(p, off))[:])
 }
@@ -54,20 +54,37 @@ func pack(dst []byte, values []uint64, base, step uint64, width int) []byte {
 	out := dst[start : start+size+slack]
 	shift := bits.TrailingZeros64(step)
 	inverse := oddInverse(step >> shift)
-	var pending uint64
-	filled := 0
-	for _, value := range values {
-		value = (value - base) >> shift * inverse
-		pending |= value << filled
-		filled += width
-		if filled >= 64 {
-			binary.LittleEndian.PutUint64(out, pending)
-			out = out[8:]
-			filled -= 64
-			pending = value >> (width - filled) // 0 when filled is 0 and width 64
+	if width == 64 {
+		for i, value := range values {
+			binary.LittleEndian.PutUint64(out[i*8:], (value-base)>>shift*inverse)
 		}
+		return dst[:start+size]
 	}
-	binary.LittleEndian.PutUint64(out, pending)
+	// After each value the whole bytes of pending are final; 8 are stored, so
+	// that there is no branch, and the next value overwrites the rest.
+	p := unsafe.Pointer(unsafe.SliceData(out))
+	w := uint(width)
+	var pending uint64
+	var filled uint // bits of pending, at most 7 before a value is added
+	if step == 1 {
+		for _, value := range values {
+			pending |= (value - base) << (filled & 63)
+			binary.LittleEndian.PutUint64((*[8]byte)(p)[:], pending)
+			filled += w
+			p = unsafe.Add(p, filled>>3)
+			pending >>= filled &^ 7
+			filled &= 7
+		}
+		return dst[:start+size]
+	}
+	for _, value := range values {
+		pending |= ((value - base) >> shift * inverse) << (filled & 63)
+		binary.LittleEndian.PutUint64((*[8]byte)(p)[:], pending)
+		filled += w
+		p = unsafe.Add(p, filled>>3)
+		pending >>= filled &^ 7
+		filled &= 7
+	}
 	return dst[:start+size]
 }
 
