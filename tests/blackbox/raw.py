@@ -1,6 +1,7 @@
 """Flight messages made by hand, for what no client library would send."""
 
 import json
+import queue
 
 import grpc
 import pyarrow as pa
@@ -25,12 +26,47 @@ class RawClient:
     def get(self, ticket, timeout=30):
         return list(self.channel.unary_stream(SERVICE + "DoGet")(field(1, ticket), timeout=timeout))
 
+    def handshake(self, payload, timeout=30):
+        request = field(2, payload)
+        return list(self.channel.stream_stream(SERVICE + "Handshake")(iter([request]), timeout=timeout))
+
     def info(self, descriptor, timeout=30):
         return self.channel.unary_unary(SERVICE + "GetFlightInfo")(descriptor, timeout=timeout)
 
     def act(self, kind, body, timeout=30):
         action = field(1, kind.encode()) + field(2, body)
         return list(self.channel.unary_stream(SERVICE + "DoAction")(action, timeout=timeout))
+
+
+class BreakablePut:
+    """A DoPut that can be broken off, which pyarrow's writer cannot."""
+
+    def __init__(self, address, command_fields, schema):
+        self.client = RawClient(address)
+        self.schema = schema
+        self.messages = queue.SimpleQueue()
+        first, = messages_of(schema, [])
+        self.messages.put(flight_data(*first, descriptor=command(**command_fields)))
+        self.call = self.client.channel.stream_stream(SERVICE + "DoPut")(iter(self.messages.get, None))
+
+    def write(self, batch):
+        for message in messages_of(self.schema, [batch])[1:]:
+            self.messages.put(flight_data(*message))
+
+    def read_ack(self):
+        """The counts of the next acknowledgement."""
+        result = next(self.call)
+        return json.loads(result[result.index(b"{"):])
+
+    def read_acks_until(self, batches):
+        while (ack := self.read_ack())["batches"] < batches:
+            pass
+        return ack
+
+    def break_off(self):
+        self.call.cancel()
+        self.messages.put(None)
+        self.client.close()
 
 
 def varint(number):

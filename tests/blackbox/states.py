@@ -46,7 +46,7 @@ class State:
         """Write rows (making the table if keys are given) and bring them into this state."""
         schema = rows.schema if isinstance(rows, (pa.Table, pa.RecordBatch)) else rows[0].schema
         if sharding is not None:
-            schema = keyed(schema, sharding, sorting, slices, **(schema.metadata or {}))
+            schema = keyed(schema, sharding, sorting, slices)
         ack = self.client.put(name, self.cut(rows), schema=schema, **command)
         self.settle(name)
         return ack

@@ -9,6 +9,7 @@ import pytest
 
 from . import LONG
 from .gateway import Gateway
+from .raw import BreakablePut
 from .rows import ksv, values
 
 MOMENTS = 50 if LONG else 6
@@ -135,16 +136,14 @@ def test_a_store_opens_fast(own_gateway, name):
 
 
 def test_a_killed_replace_leaves_the_old_rows(own_gateway, name):
-    from .wire import PutStream
-
     gateway = own_gateway()
     gateway.client.put(name, ksv(["old"] * 500, list(range(500))), sharding_key=["k"], sorting_key=["s"])
     new = ksv([f"k{i % 99}" for i in range(400_000)], list(range(400_000))).combine_chunks()
-    stream = PutStream(gateway.client.flight, {"table": name, "mode": "replace_table"}, new.schema)
+    stream = BreakablePut(gateway.address, {"table": name, "mode": "replace_table"}, new.schema)
     for batch in new.to_batches(max_chunksize=50_000):
         stream.write(batch)
     gateway.kill()
-    stream.abandon()
+    stream.break_off()
     gateway.start()
     assert gateway.client.count(name) == 500
     size = sum(path.stat().st_size for path in gateway.data.rglob("*") if path.is_file())

@@ -252,7 +252,7 @@ def test_narrower_integers_are_taken_as_keys_and_found(state, name):
 def test_other_types_are_refused_as_keys(client, name):
     client.put(name, pa.table({"k": [1], "v": [0]}), sharding_key=["k"])
     for bad in (pa.array([1], pa.uint64()), pa.array([1.0]), pa.array(["1"])):
-        with refused("TYPE_MISMATCH", "k", str(bad.type)):
+        with refused("TYPE_MISMATCH", "k", str(bad.type).replace("double", "float64")):
             client.put(name, pa.table({"k": bad, "v": [0]}))
     with refused("KEY_COLUMN_MISSING|COLUMN_MISSING|KEY_MISSING", "k"):
         client.put(name, pa.table({"v": [0]}))
@@ -319,7 +319,7 @@ def test_a_bound_behind_a_free_column_and_an_inequality(state, name):
     ([["k", "is null"]], "none", 0, False),
     ([["s", "=", 5]], "full", 8, True),
     ([["k", "=", "k1"], ["v", "=", 5]], "shard", 1, True),
-    ([["k", ">", "k1"]], "full", 8, True),
+    ([["k", ">", "k1"]], "full", 8, False),  # slices are in key order: a range in each
     ([], "full", 8, False),
 ])
 def test_what_a_filter_on_keys_touches(client, name, where, access, touched, left):

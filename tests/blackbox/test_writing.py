@@ -5,8 +5,9 @@ import threading
 import pyarrow as pa
 import pytest
 
+from .raw import BreakablePut
 from .rows import ksv, same, values
-from .wire import Durable, PutStream, durable_in, keyed, refused
+from .wire import PutStream, durable_in, keyed, refused
 
 
 def rows_of(client, name):
@@ -36,8 +37,8 @@ def test_a_key_brought_three_times(state, name, spread):
 
 
 def test_deleted_rows_stay_deleted(state, name):
-    client = state.client
     state.store(name, ksv(["a"] * 10, list(range(1, 11))), ["k"], ["s"])
+    client = state.client
     client.fold(name)
     client.put(name, ksv(["a"] * 5, [1, 2, 3, 4, 5]), mode="delete")
     client.put(name, ksv(["a"], [3], [33]))
@@ -46,7 +47,8 @@ def test_deleted_rows_stay_deleted(state, name):
     for i in range(300):
         client.put(name, ksv([f"other{i}"], [i]))
     state.settle(name)
-    found = state.client.get(name, where=[["k", "=", "a"]])
+    client = state.client
+    found = client.get(name, where=[["k", "=", "a"]])
     assert sorted(values(found, "k", "s", "v")) == wanted
     state.client.fold(name)
     found = state.client.get(name, where=[["k", "=", "a"]])
@@ -158,15 +160,15 @@ def test_a_failure_in_the_last_batch_leaves_what_is_durable(client, name):
 
 
 @pytest.mark.parametrize("mode", ["upsert", "insert", "merge", "replace_table"])
-def test_an_atomic_stream_is_all_or_nothing(client, name, mode):
+def test_an_atomic_stream_is_all_or_nothing(gateway, client, name, mode):
     before = ksv(["z"], [0])
     client.put(name, before, sharding_key=["k"], sorting_key=["s"])
     schema = before.schema
-    stream = PutStream(client.flight, {"table": name, "mode": mode, "atomic": True}, schema)
+    stream = BreakablePut(gateway.address, {"table": name, "mode": mode, "atomic": True}, schema)
     for i in range(30):
         stream.write(ksv(["a"] * 1000, list(range(i * 1000, i * 1000 + 1000))).to_batches()[0])
     assert client.count(name) == 1
-    stream.abandon()
+    stream.break_off()
     same(client.get(name), before, "ks")
     ack = client.put(name, [ksv(["a"] * 1000, list(range(i * 1000, i * 1000 + 1000))).to_batches()[0]
                             for i in range(30)], schema=schema, mode=mode, atomic=True)
@@ -178,7 +180,8 @@ def test_an_atomic_stream_is_all_or_nothing(client, name, mode):
 
 
 def test_replace_table_shows_the_old_or_the_new_rows(own_gateway, name):
-    client = own_gateway().client
+    gateway = own_gateway()
+    client = gateway.client
     old = ksv(["old"] * 500, list(range(500)))
     client.put(name, old, sharding_key=["k"], sorting_key=["s"])
     n, done, seen = 200_000, threading.Event(), set()
@@ -192,10 +195,10 @@ def test_replace_table_shows_the_old_or_the_new_rows(own_gateway, name):
     counter.start()
     try:
         new = ksv([f"k{i % 99}" for i in range(n)], list(range(n))).combine_chunks()
-        broken = PutStream(client.flight, {"table": name, "mode": "replace_table"}, new.schema)
+        broken = BreakablePut(gateway.address, {"table": name, "mode": "replace_table"}, new.schema)
         for batch in new.to_batches(max_chunksize=20_000)[:5]:
             broken.write(batch)
-        broken.abandon()
+        broken.break_off()
         assert client.count(name) == 500
         client.put(name, new.to_batches(max_chunksize=20_000), schema=new.schema, mode="replace_table")
         assert client.count(name) == n
@@ -209,17 +212,15 @@ def test_replace_table_shows_the_old_or_the_new_rows(own_gateway, name):
 
 
 def test_a_resumed_stream_doubles_nothing(state, name):
-    client = state.client
     batches = [ksv(["a"] * 100, list(range(i * 100, i * 100 + 100))).to_batches()[0] for i in range(20)]
     schema = keyed(batches[0].schema, [])  # a table without key, where a double would show
 
-    stream = PutStream(client.flight, {"table": name, "resume": "load-1"}, schema)
-    assert stream.read_ack() == Durable(0, 0, 0)
+    stream = BreakablePut(state.gateway.address, {"table": name, "resume": "load-1"}, schema)
+    assert stream.read_ack() == {"batches": 0, "rows": 0, "commit": 0}
     for batch in batches[:8]:
         stream.write(batch)
-    while stream.read_ack().batches < 8:
-        pass
-    stream.abandon()
+    stream.read_acks_until(8)
+    stream.break_off()
     state.settle(name)
 
     stream = PutStream(state.client.flight, {"table": name, "resume": "load-1"}, schema)
@@ -281,11 +282,11 @@ def test_a_column_widens_under_its_rows(state, name):
     from .wire import b64
 
     narrow = pa.table({"k": ["a", "b"], "n": pa.array([1, None], pa.int8()),
-                       "at": pa.array([5, 6], pa.timestamp("s"))})
+                       "at": pa.array([5, 6], pa.time32("s"))})
     state.store(name, narrow, ["k"])
-    wider = pa.schema([("n", pa.int64()), ("at", pa.timestamp("us"))])
+    wider = pa.schema([("n", pa.int64()), ("at", pa.time64("us"))])
     state.client.act("AlterTable", table=name, widen_columns=b64(wider.serialize()))
-    state.store(name, pa.table({"k": ["c"], "n": [1 << 40], "at": pa.array([7], pa.timestamp("us"))}))
+    state.store(name, pa.table({"k": ["c"], "n": [1 << 40], "at": pa.array([7], pa.time64("us"))}))
     found = state.client.get(name, order="asc")
     assert values(found, "n") == [1, None, 1 << 40]
     assert found["at"].cast(pa.int64()).to_pylist() == [5_000_000, 6_000_000, 7]

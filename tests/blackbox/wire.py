@@ -1,5 +1,6 @@
 """The wire contract as plain pyarrow calls: what a user writes, made short."""
 
+import base64
 import contextlib
 import json
 import re
@@ -64,7 +65,8 @@ class Client:
         try:
             yield stream
         except BaseException:
-            stream.abandon()
+            with contextlib.suppress(Exception):
+                stream.writer.close()
             raise
         stream.finish()
 
@@ -182,12 +184,6 @@ class PutStream:
         assert self.acks, "a stream ended without an acknowledgement"
         assert self.acks == sorted(self.acks, key=lambda ack: (ack.batches, ack.rows, ack.commit))
 
-    def abandon(self):
-        with contextlib.suppress(Exception):
-            self.reader.cancel() if hasattr(self.reader, "cancel") else None
-        with contextlib.suppress(Exception):
-            self.writer.close()
-
 
 def ticket(name, **query):
     return flight.Ticket(json.dumps({"table": name, **query}).encode())
@@ -197,19 +193,17 @@ def descriptor(name, **query):
     return flight.FlightDescriptor.for_command(json.dumps({"table": name, **query}).encode())
 
 
-def keyed(schema, sharding, sorting=None, slices=None, **more):
-    """The schema with the metadata that names a table's keys."""
-    metadata = {"sheaf.sharding_key": json.dumps(sharding)}
+def keyed(schema, sharding, sorting=None, slices=None):
+    """The schema, with the metadata that names a table's keys added."""
+    metadata = {**(schema.metadata or {}), "sheaf.sharding_key": json.dumps(sharding)}
     if sorting is not None:
         metadata["sheaf.sorting_key"] = json.dumps(sorting)
     if slices is not None:
         metadata["sheaf.slices"] = str(slices)
-    return schema.with_metadata({**metadata, **more})
+    return schema.with_metadata(metadata)
 
 
 def b64(data):
-    import base64
-
     return base64.b64encode(data).decode()
 
 
