@@ -52,7 +52,7 @@ func (s *Server) DoGet(given *flight.Ticket, stream flight.FlightService_DoGetSe
 func (s *Server) request(r *read) shards.ScanRequest {
 	return shards.ScanRequest{
 		Columns: r.ids, Order: scanOrder(r.query.Order), Limit: r.query.Limit,
-		TargetBytes: limits.TargetBytes, Mem: s.allocator,
+		TargetBytes: limits.TargetBytes, Mem: s.scanMemory,
 	}
 }
 

@@ -42,6 +42,7 @@ type Server struct {
 
 	store       *shards.Store
 	allocator   memory.Allocator
+	scanMemory  memory.Allocator // of vectors: need not be zeroed
 	log         *slog.Logger
 	maxMessage  int
 	maxStreams  int
@@ -62,8 +63,9 @@ func New(store *shards.Store, o Options) *Server {
 		store: store, allocator: o.Allocator, log: o.Logger,
 		maxMessage: o.MaxMessage, maxStreams: o.MaxStreams, snapshotTTL: o.SnapshotTTL,
 	}
+	s.scanMemory = s.allocator
 	if s.allocator == nil {
-		s.allocator = memory.DefaultAllocator
+		s.allocator, s.scanMemory = memory.DefaultAllocator, newRecycler()
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)

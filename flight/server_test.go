@@ -48,6 +48,7 @@ func newWorld(t *testing.T, o Options) *world {
 	store, err := shards.Open(t.Context(), "store", shards.Options{FS: vfs.NewMem(), FoldConcurrency: -1})
 	require.NoError(t, err)
 	w := &world{t: t, store: store, server: New(store, o)}
+	w.server.scanMemory = poisoned{o.Allocator}
 	listener := bufconn.Listen(1 << 20)
 	served := make(chan error, 1)
 	go func() { served <- w.server.Serve(listener) }()
