@@ -134,6 +134,12 @@ func (b *binding) columns(mem memory.Allocator, batch arrow.RecordBatch, place p
 				return nil, err
 			}
 			columns[i] = converted
+			if b.isKey(i) {
+				continue // encoding the keys finds nulls
+			}
+			if row, path := firstNull(column.Field, converted); row >= 0 {
+				return nil, place.null(row, column.Field.Name, path)
+			}
 		}
 	}
 	complete = true
@@ -157,10 +163,6 @@ func (b *binding) column(mem memory.Allocator, column shards.Column, sent arrow.
 			return nil, fault.Invalid("VALUE_OUT_OF_RANGE", "%s, row %d, column %q: value %s %s", place, bad.row, name, bad.value, bad.reason)
 		}
 		return nil, fmt.Errorf("%s, column %q: %w", place, name, err)
-	}
-	if row, path := firstNull(column.Field, converted); row >= 0 {
-		converted.Release()
-		return nil, place.null(row, name, path)
 	}
 	return converted, nil
 }

@@ -77,7 +77,7 @@ func sortSlice(keys *key.Keys, rows []uint32, slice int, keepFirst bool) sorted 
 	out.first = make([]uint32, 0, len(entries))
 	for i := 0; i < len(entries); {
 		end := i + 1
-		for end < len(entries) && bytes.Equal(keys.At(int(entries[end].row)), keys.At(int(entries[i].row))) {
+		for end < len(entries) && entries[end].prefix == entries[i].prefix && bytes.Equal(keys.At(int(entries[end].row)), keys.At(int(entries[i].row))) {
 			end++
 		}
 		if end > i+1 {

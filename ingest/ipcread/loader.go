@@ -47,13 +47,19 @@ func (s *Stream) loader(t table, body *memory.Buffer) (*loader, error) {
 	return l, nil
 }
 
-// column loads a column and makes an array of it.
-func (l *loader) column(dt arrow.DataType, n node) (arrow.Array, error) {
+// column loads a column and makes an array of it. arrow-go panics on some data
+// that is not valid.
+func (l *loader) column(dt arrow.DataType, n node) (column arrow.Array, err error) {
 	data, err := l.load(dt, n)
 	if err != nil {
 		return nil, err
 	}
 	defer data.Release()
+	defer func() {
+		if p := recover(); p != nil {
+			column, err = nil, fault.Invalid("COLUMN_MALFORMED", "its data is not valid: %v", p)
+		}
+	}()
 	return array.MakeFromData(data), nil
 }
 
@@ -161,10 +167,10 @@ func (l *loader) load(dt arrow.DataType, n node) (arrow.ArrayData, error) {
 		parts.buffer(bitutil.BytesForBits(many))
 	case *arrow.StringType, *arrow.BinaryType:
 		parts.offsets(4)
-		parts.buffer(0)
+		parts.texts(4)
 	case *arrow.LargeStringType, *arrow.LargeBinaryType:
 		parts.offsets(8)
-		parts.buffer(0)
+		parts.texts(8)
 	case arrow.BinaryViewDataType:
 		parts.buffer(many * 16)
 		parts.variadic()

@@ -1,6 +1,8 @@
 package ipcread
 
 import (
+	"encoding/binary"
+
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
@@ -49,6 +51,25 @@ func (p *parts) offsets(width int64) {
 		need = 0
 	}
 	p.buffer(need)
+}
+
+// texts takes the bytes that the offsets before it point into, and checks the
+// first and last of those, which arrow-go would panic about.
+func (p *parts) texts(width int) {
+	p.buffer(0)
+	if p.err != nil || p.rows == 0 {
+		return
+	}
+	offsets := p.buffers[1].Bytes()
+	at := func(row int) int64 {
+		if width == 4 {
+			return int64(int32(binary.LittleEndian.Uint32(offsets[4*row:])))
+		}
+		return int64(binary.LittleEndian.Uint64(offsets[8*row:]))
+	}
+	if first, last := at(0), at(p.rows); first < 0 || first > last || last > int64(p.buffers[2].Len()) {
+		p.err = fault.Invalid("COLUMN_MALFORMED", "its offsets point outside of its data")
+	}
 }
 
 // variadic takes the data buffers of a view array.
