@@ -44,20 +44,21 @@ func eachArray(t *testing.T, f func(t *testing.T, rng *rand.Rand, arr arrow.Arra
 		t.Run(dt.String(), func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(1, 2))
 			for how := range styles {
-				for _, share := range []float64{0, 0.2, 1} {
-					for _, n := range []int{0, 1, 5, 64, 300, 1500} {
-						if n > 300 && len(children(dt)) > 0 {
-							continue
-						}
-						arr := randomArray(rng, dt, n, how, share)
-						f(t, rng, arr)
-						if n > 8 {
-							cut := array.NewSlice(arr, int64(n/5), int64(n-n/7))
-							f(t, rng, cut)
-							cut.Release()
-						}
-						arr.Release()
+				for _, size := range []struct {
+					rows  int
+					nulls float64
+				}{{0, 0}, {1, 0}, {5, 1}, {64, 0.2}, {300, 0}, {1500, 0.1}} {
+					if size.rows > 300 && len(children(dt)) > 0 {
+						continue
 					}
+					arr := randomArray(rng, dt, size.rows, how, size.nulls)
+					f(t, rng, arr)
+					if n := int64(size.rows); n > 8 {
+						cut := array.NewSlice(arr, n/5, n-n/7)
+						f(t, rng, cut)
+						cut.Release()
+					}
+					arr.Release()
 				}
 			}
 		})
