@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math"
-	"slices"
 )
 
 // fixed appends the body of n fixed-width values, of which some but not all
@@ -17,12 +16,9 @@ func (e *Encoder) fixed(dst []byte, k kind, s *source, lo, n, nulls int) ([]byte
 	}
 	switch {
 	case k.order == floating && w >= 4:
-		start := len(dst)
-		dst, ok := e.scaled(dst, k, s, lo, n, values)
-		if ok {
+		if dst, ok := e.scaled(dst, k, s, lo, n, values); ok {
 			return dst, encScaled
 		}
-		dst = dst[:start]
 	case k.order != opaque:
 		if e.numbers(k, s, lo, values, nulls) {
 			least, step, width := packPlan(e.words, k.order == signed)
@@ -201,8 +197,8 @@ func scale(x, power float64, single bool) (int64, bool) {
 	return i, math.Float64bits(back) == math.Float64bits(x)
 }
 
-// scaled appends floats as integers over a power of ten; false (and junk) if
-// too many are no short decimals. Body: exponent 1 byte, exceptions 4 bytes,
+// scaled appends floats as integers over a power of ten; false if too many are
+// no short decimals. Body: exponent 1 byte, exceptions 4 bytes,
 // width 1 byte, base 8 bytes, rows of the exceptions 4 bytes each, their
 // values, packed integers.
 func (e *Encoder) scaled(dst []byte, k kind, s *source, lo, n int, values []byte) ([]byte, bool) {
@@ -305,7 +301,6 @@ func hideExceptions(numbers, exceptions []uint64, s *source, lo int) {
 // raw appends the values as they are, nulls as zeros, in LZ4 if that helps
 // columns that are no numbers.
 func (e *Encoder) raw(dst []byte, k kind, s *source, lo, n, nulls int, values []byte) ([]byte, byte) {
-	start := len(dst)
 	if nulls > 0 {
 		clean := grown(&e.bytes, len(values))
 		copy(clean, values)
@@ -317,7 +312,6 @@ func (e *Encoder) raw(dst []byte, k kind, s *source, lo, n, nulls int, values []
 			return append(dst, packed...), encRawLZ4
 		}
 	}
-	dst = slices.Grow(dst[:start], len(values))
 	return append(dst, values...), encRaw
 }
 

@@ -12,7 +12,7 @@ var errChildRows = errors.New("more list elements in a block than 2^31")
 
 // list appends n lists or maps: a text area's lengths, and behind them the
 // chunk of the child rows instead of bytes.
-func (e *Encoder) list(dst []byte, dt arrow.DataType, s *source, lo, n, nulls int) ([]byte, error) {
+func (e *Encoder) list(dst []byte, dt arrow.DataType, s *source, lo, n int) ([]byte, error) {
 	total := e.lengths(s, lo, n)
 	dst = appendLengths(dst, e.words, total)
 	elem := children(dt)[0]

@@ -154,7 +154,7 @@ func (e *Encoder) chunk(dst []byte, k kind, dt arrow.DataType, s *source, lo, hi
 		dst[at] = enc | flag
 		return dst, nil
 	case shapeList:
-		dst, err = e.list(dst, dt, s, lo, n, nulls)
+		dst, err = e.list(dst, dt, s, lo, n)
 		enc = encList
 	case shapeFixedList:
 		dst, err = e.fixedList(dst, k, dt, s, lo, n)

@@ -2,7 +2,6 @@ package block
 
 import (
 	"bytes"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"strings"
@@ -124,10 +123,10 @@ func TestZoneBoundsEveryValue(t *testing.T) {
 			}
 			values++
 			if z.Min == nil || bytes.Compare(z.Min, value) > 0 {
-				t.Fatal(fmt.Sprintf("value %x below %x", value, z.Min))
+				t.Fatalf("value %x below %x", value, z.Min)
 			}
 			if z.Max != nil && bytes.Compare(z.Max, value) < 0 {
-				t.Fatal(fmt.Sprintf("value %x above %x", value, z.Max))
+				t.Fatalf("value %x above %x", value, z.Max)
 			}
 			least = least || bytes.Equal(value, z.Min)
 			most = most || bytes.Equal(value, z.Max)
