@@ -23,22 +23,37 @@ type boxes struct {
 	exact bool
 }
 
-// maxBoxes bounds the work of planning. What would need more is left to the
-// residual.
-const maxBoxes = limits.InValues
+// maxBoxes bounds what planning keeps, maxEffort its steps, each about one
+// comparison of two values. What would need more is left to the residual.
+const (
+	maxBoxes  = limits.InValues
+	maxEffort = 10_000_000
+)
+
+// effort is the steps that planning has left.
+type effort int
+
+// spend takes steps; false if there are not so many left.
+func (w *effort) spend(steps int) bool {
+	if *w < effort(steps) {
+		return false
+	}
+	*w -= effort(steps)
+	return true
+}
 
 func anything(exact bool) boxes { return boxes{list: []box{nil}, exact: exact} }
 
-func (e constant) boxes() boxes {
+func (e constant) boxes(*effort) boxes {
 	if e {
 		return anything(true)
 	}
 	return boxes{exact: true}
 }
 
-func (e *nullTest) boxes() boxes { return anything(false) }
+func (e *nullTest) boxes(*effort) boxes { return anything(false) }
 
-func (e *comparison) boxes() boxes {
+func (e *comparison) boxes(*effort) boxes {
 	switch {
 	case e.except && e.withNull:
 		return boxes{exact: true} // unknown or FALSE for every row
@@ -52,7 +67,7 @@ func (e *comparison) boxes() boxes {
 	return boxes{list: []box{{{e.column, e.set}}}, exact: true}
 }
 
-func (e *rowIn) boxes() boxes {
+func (e *rowIn) boxes(*effort) boxes {
 	if e.except {
 		return anything(false)
 	}
@@ -77,10 +92,10 @@ func (e *rowIn) boxes() boxes {
 	return out
 }
 
-func (e *or) boxes() boxes {
+func (e *or) boxes(w *effort) boxes {
 	out := boxes{exact: true}
 	for _, arg := range e.args {
-		more := arg.boxes()
+		more := arg.boxes(w)
 		if len(out.list)+len(more.list) > maxBoxes {
 			return anything(false)
 		}
@@ -95,23 +110,47 @@ func (e *or) boxes() boxes {
 	return out
 }
 
-func (e *and) boxes() boxes {
-	out := anything(true)
-	for _, arg := range e.args {
-		more := arg.boxes()
-		both, ok := out.intersect(more)
-		if !ok {
-			out.exact = false
-			continue
-		}
-		out = both
-	}
-	return out
+func (e *and) boxes(w *effort) boxes {
+	total, _ := intersectAll(e.args, w)
+	return total
 }
 
-// intersect has the boxes that are in both; false if those would be too many.
-func (b boxes) intersect(other boxes) (boxes, bool) {
-	if len(b.list)*len(other.list) > maxBoxes {
+// intersectAll is the boxes of an AND, and those of each argument. An argument
+// for which there is no effort left counts for nothing, and is not exact.
+func intersectAll(args []Expr, w *effort) (total boxes, parts []boxes) {
+	parts = make([]boxes, len(args))
+	order := make([]int, len(args)) // simple ones first: the fewer boxes they meet
+	for i, arg := range args {
+		parts[i], order[i] = arg.boxes(w), i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return parts[a].size() - parts[b].size() })
+	total = anything(true)
+	for _, i := range order {
+		both, ok := total.intersect(parts[i], w)
+		if !ok {
+			parts[i].exact, total.exact = false, false
+			continue
+		}
+		total = both
+	}
+	return total, parts
+}
+
+// size is how many spans the boxes have, each box counting as one besides.
+func (b boxes) size() int {
+	size := len(b.list)
+	for _, box := range b.list {
+		for _, r := range box {
+			size += len(r.set)
+		}
+	}
+	return size
+}
+
+// intersect has the boxes that are in both; false if that is too much work.
+func (b boxes) intersect(other boxes, w *effort) (boxes, bool) {
+	x, y := len(b.list), len(other.list)
+	if x*y > maxBoxes || !w.spend(x*other.size()+y*b.size()) {
 		return b, false
 	}
 	out := boxes{exact: b.exact && other.exact}

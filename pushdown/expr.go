@@ -18,7 +18,7 @@ type Expr interface {
 	// render writes the expression as SQL text.
 	render(w *writer)
 	// boxes is what the expression says about single columns.
-	boxes() boxes
+	boxes(w *effort) boxes
 	// compile makes the expression's evaluator.
 	compile(c *compiler) mask
 }

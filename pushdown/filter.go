@@ -84,7 +84,7 @@ type andMask struct{ args []mask }
 // compile puts the cheap arguments first, and makes one of several comparisons
 // of the same column.
 func (e *and) compile(c *compiler) mask {
-	args, decided := compileArgs(c, mergeSame(e.args, set.intersect), constMask(false))
+	args, decided := compileArgs(c, mergeSame(e.args, intersection), constMask(false))
 	slices.SortStableFunc(args, func(a, b mask) int { return a.cost() - b.cost() })
 	switch {
 	case decided:
@@ -111,28 +111,48 @@ func compileArgs(c *compiler, args []Expr, decisive constMask) (out []mask, deci
 	return out, decided
 }
 
-// mergeSame combines the comparisons of one column that ask for members of a
-// set into one.
-func mergeSame(args []Expr, combine func(a, b set) set) []Expr {
+// mergeSame makes one of the comparisons of each column that ask for members of
+// a set; combine makes one set of several.
+func mergeSame(args []Expr, combine func(sets []set) set) []Expr {
 	out := make([]Expr, 0, len(args))
-	first := map[uint32]int{}
+	place := map[uint32]int{}
+	sets := map[uint32][]set{}
 	for _, arg := range args {
-		next, ok := arg.(*comparison)
-		if !ok || next.except {
+		c, ok := arg.(*comparison)
+		if !ok || c.except {
 			out = append(out, arg)
 			continue
 		}
-		at, seen := first[next.column.id]
-		if !seen {
-			first[next.column.id] = len(out)
+		if _, seen := place[c.column.id]; !seen {
+			place[c.column.id] = len(out)
 			out = append(out, arg)
-			continue
 		}
+		sets[c.column.id] = append(sets[c.column.id], c.set)
+	}
+	for id, at := range place {
 		merged := *out[at].(*comparison)
-		merged.set = combine(merged.set, next.set)
+		merged.set = combine(sets[id])
 		out[at] = &merged
 	}
 	return out
+}
+
+// intersection begins with the small sets, so that each step is about as long
+// as what is left.
+func intersection(sets []set) set {
+	slices.SortStableFunc(sets, func(a, b set) int { return len(a) - len(b) })
+	out := sets[0]
+	for _, s := range sets[1:] {
+		out = out.intersect(s)
+	}
+	return out
+}
+
+func union(sets []set) set {
+	if len(sets) == 1 {
+		return sets[0]
+	}
+	return normalise(slices.Concat(sets...))
 }
 
 func (m *andMask) apply(columns []arrow.Array, keep []byte) {
@@ -161,7 +181,7 @@ func sumCost(args []mask) int {
 type orMask struct{ args []mask }
 
 func (e *or) compile(c *compiler) mask {
-	args, decided := compileArgs(c, mergeUnions(e.args), constMask(true))
+	args, decided := compileArgs(c, mergeSame(e.args, union), constMask(true))
 	switch {
 	case decided:
 		return constMask(true)
@@ -171,25 +191,6 @@ func (e *or) compile(c *compiler) mask {
 		return args[0]
 	}
 	return &orMask{args}
-}
-
-// mergeUnions is mergeSame for OR, in one sort for each column.
-func mergeUnions(args []Expr) []Expr {
-	spans := map[uint32][]span{}
-	merged := mergeSame(args, func(_, b set) set { return b })
-	for _, arg := range args {
-		if c, ok := arg.(*comparison); ok && !c.except {
-			spans[c.column.id] = append(spans[c.column.id], c.set...)
-		}
-	}
-	for i, arg := range merged {
-		if c, ok := arg.(*comparison); ok && !c.except {
-			all := *c
-			all.set = normalise(spans[c.column.id])
-			merged[i] = &all
-		}
-	}
-	return merged
 }
 
 // scratch holds masks that OR works with.

@@ -57,17 +57,8 @@ func Build(schema *shards.Schema, e Expr) (*Plan, error) {
 	if all, ok := e.(*and); ok {
 		args = all.args
 	}
-	parts := make([]boxes, len(args))
-	total := anything(true)
-	for i, arg := range args {
-		parts[i] = arg.boxes()
-		both, ok := total.intersect(parts[i])
-		if !ok {
-			parts[i].exact = false
-			continue
-		}
-		total = both
-	}
+	left := effort(maxEffort)
+	total, parts := intersectAll(args, &left)
 	p := &Plan{Of: schema.Slices}
 	if len(total.list) == 0 {
 		p.nothing()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/stretchr/testify/require"
@@ -102,6 +103,49 @@ func TestManyGroups(t *testing.T) {
 	require.Len(t, p.Ranges, len(groups))
 	require.Nil(t, p.Residual)
 	require.Less(t, len(p.Report("t", nil).Pushed[0]), 2*maxText)
+}
+
+// TestEffortIsBounded: filters that are made to be hard are planned in little
+// time, and stay right.
+func TestEffortIsBounded(t *testing.T) {
+	i := arrow.PrimitiveTypes.Int64
+	names, types, kinds := []string{"k"}, []arrow.DataType{i}, []string{"shard"}
+	for n := range 40 {
+		names, types, kinds = append(names, fmt.Sprint("c", n)), append(types, i), append(kinds, "")
+	}
+	schema := newTestSchema(names, types, kinds, 4)
+	one, _ := Number("1")
+	for name, part := range map[string]func(n int) Expr{
+		"pairs that exclude each other": func(n int) Expr {
+			e, err := CompareRow(schema, []string{names[1+n%40], names[1+(n+1)%40]}, []Op{Less, Greater}[n%2], []Literal{one, one})
+			require.NoError(t, err)
+			return e
+		},
+		"long lists": func(n int) Expr {
+			values := make([]Literal, 5000)
+			for v := range values {
+				values[v], _ = Number(fmt.Sprint(v + n))
+			}
+			e, err := In(schema, names[n%40], values)
+			require.NoError(t, err)
+			return e
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			args := make([]Expr, 300)
+			for n := range args {
+				args[n] = part(n)
+			}
+			for _, e := range []Expr{And(args...), Or(args...), And(Or(args[:150]...), Or(args[150:]...)), Not(And(args...))} {
+				start := time.Now()
+				p, err := Build(schema, e)
+				require.NoError(t, err)
+				p.Filter()
+				require.Less(t, time.Since(start), 30*time.Second)
+				checkPlan(t, p, name)
+			}
+		})
+	}
 }
 
 func TestOnlySlices(t *testing.T) {

@@ -32,15 +32,12 @@ func setOf(from, behind cut) set {
 	return nil
 }
 
-// all is the set of all values.
-func (d domain) all() set { return setOf(d.least(), endCut) }
-
 // full reports whether the set has every value in one span.
 func (d domain) full(s set) bool {
 	return len(s) == 1 && !s[0].bounded && s[0].low == d.least().at
 }
 
-// endsBelow reports whether a's end is not behind b's.
+// endsBefore reports whether a's end is not behind b's.
 func (a span) endsBefore(b span) bool {
 	return a.bounded && (!b.bounded || a.high < b.high)
 }
@@ -66,11 +63,6 @@ func normalise(spans []span) set {
 		out = append(out, s)
 	}
 	return set(out)
-}
-
-// union has the values of both sets.
-func (s set) union(other set) set {
-	return normalise(append(slices.Clone(s), other...))
 }
 
 // intersect has the values that are in both sets.
