@@ -23,8 +23,11 @@ type Vector struct {
 	// fixed-width values, the bits of bools or the bytes of text; offs holds
 	// rows+1 offsets (or none before the first row). nil until needed.
 	valid, values, offs *memory.Buffer
-	kids                []*Vector
-	scratch             *scratch
+	// lastValues and lastOffs are how long the buffers were that NewArray last
+	// handed over: the next ones will be much like them.
+	lastValues, lastOffs int
+	kids                 []*Vector
+	scratch              *scratch
 }
 
 // scratch is what decoding and gathering need between their steps; it stays
@@ -143,13 +146,13 @@ func (v *Vector) takeData() *array.Data {
 	case shapeText, shapeList:
 		v.extendOffs(0)
 		buffers = append(buffers, v.offs)
-		v.offs = nil
+		v.lastOffs, v.offs = v.offs.Len(), nil
 	}
 	switch v.shape {
 	case shapeBool, shapeFixed, shapeText:
 		v.extend(&v.values, 0)
 		buffers = append(buffers, v.values)
-		v.values = nil
+		v.lastValues, v.values = v.values.Len(), nil
 	}
 	var kids []arrow.ArrayData
 	for _, kid := range v.kids {
@@ -296,9 +299,19 @@ func (v *Vector) reserve(b **memory.Buffer, n int) {
 	if *b == nil {
 		*b = memory.NewResizableBuffer(v.mem)
 	}
-	if have := (*b).Cap(); n > have {
-		(*b).Reserve(max(n, 2*have))
+	have := (*b).Cap()
+	if n <= have {
+		return
 	}
+	if have == 0 {
+		switch b {
+		case &v.values:
+			n = max(n, v.lastValues)
+		case &v.offs:
+			n = max(n, v.lastOffs)
+		}
+	}
+	(*b).Reserve(max(n, 2*have))
 }
 
 // extend makes the buffer n bytes longer and returns these.
