@@ -245,7 +245,7 @@ func TestDamagedMessages(t *testing.T) {
 		sent := messages(t, schema, []arrow.RecordBatch{batch}, options...)
 		rng := rand.New(rand.NewPCG(1, 2))
 		t.Run(name, func(t *testing.T) {
-			for range 5000 {
+			for range 1000 {
 				s := NewStream(memory.DefaultAllocator, 1<<20)
 				victim := rng.IntN(len(sent))
 				for i, message := range sent {
