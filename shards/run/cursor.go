@@ -44,7 +44,7 @@ type window struct{ lo, hi int }
 
 func newCursor(r *Run, slice int, o CursorOptions) *cursor {
 	c := &cursor{run: r, slice: slice, o: o}
-	c.locate.init(o.Mem, r.o.Key)
+	c.locate.mem, c.locate.key = o.Mem, r.o.Key
 	c.wide.mem, c.fill.mem = o.Mem, o.Mem
 	return c
 }

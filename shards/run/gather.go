@@ -7,8 +7,8 @@ import (
 )
 
 // Stretches of at least longStretch rows on average are appended one by one,
-// shorter ones row by row. A part of which a round takes less than one row in
-// sparse is not decoded as a whole, its rows are picked.
+// shorter ones row by row. A part of which less than one row in sparse is wanted
+// is not decoded as a whole, its rows are picked.
 const (
 	longStretch = 16
 	sparse      = 8
@@ -44,7 +44,15 @@ func (g *gather) release() {
 	}
 }
 
-func (t *slot) isSparse() bool { return t.count*sparse <= t.rows }
+// isSparse guesses from the present round what will be wanted of the whole part:
+// decoding it pays off over the rounds to come. In the last round of a limited
+// scan nothing is to come.
+func (g *gather) isSparse(t *slot) bool {
+	if int64(g.rows) >= g.s.left {
+		return t.count*sparse <= t.rows
+	}
+	return t.count*sparse <= t.seen
+}
 
 // reference makes refs: of a sparse slot into the rows picked, else into all
 // rows of its part.
@@ -58,7 +66,7 @@ func (g *gather) reference() {
 			if g.s.r.Desc {
 				row = uint32(st.hi - 1 - n)
 			}
-			if t.isSparse() {
+			if g.isSparse(t) {
 				t.picks = append(t.picks, row)
 				row = uint32(len(t.picks) - 1)
 			}
@@ -75,7 +83,7 @@ func (g *gather) append(v *block.Vector, id uint32) error {
 		_, decoded := st.slot.columns[id]
 		// One stretch of a part is decoded where it goes; several share one
 		// decoding of the part.
-		if !decoded && (st.hi-st.lo == st.slot.count || st.slot.isSparse()) {
+		if !decoded && (st.hi-st.lo == st.slot.count || g.isSparse(st.slot)) {
 			if err := st.slot.cur.Append(v, id, st.lo, st.hi); err != nil {
 				return err
 			}
@@ -97,7 +105,7 @@ func (g *gather) appendRefs(v *block.Vector, id uint32) error {
 		m.srcs = append(m.srcs, nil)
 	}
 	for _, t := range g.slots {
-		if !t.isSparse() {
+		if !g.isSparse(t) {
 			arr, err := g.s.column(t, id)
 			if err != nil {
 				return err
@@ -118,7 +126,7 @@ func (g *gather) appendRefs(v *block.Vector, id uint32) error {
 
 // pick is the picked rows of a column, which the caller releases.
 func (g *gather) pick(t *slot, id uint32) (arrow.Array, error) {
-	v := g.s.scratch[id]
+	v := g.s.vector(id)
 	if arr, ok := t.columns[id]; ok {
 		v.AppendRows(arr, t.picks)
 	} else if err := t.cur.AppendRows(v, id, t.picks); err != nil {

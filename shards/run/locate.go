@@ -21,21 +21,13 @@ const (
 
 // locator re-encodes the key columns of blocks.
 type locator struct {
+	mem     memory.Allocator
 	key     KeyColumns
 	vectors []*block.Vector
 	keys    key.Keys
 	lo      int // keys are those of rows [lo, lo + keys.Len())
 	samples []uint32
 	cols    []arrow.Array
-}
-
-func (l *locator) init(mem memory.Allocator, k KeyColumns) {
-	l.key = k
-	l.vectors = make([]*block.Vector, len(k.IDs))
-	l.cols = make([]arrow.Array, len(k.IDs))
-	for i, t := range k.Types {
-		l.vectors[i] = block.NewVector(mem, t)
-	}
 }
 
 func (l *locator) release() {
@@ -55,6 +47,13 @@ func (l *locator) encodeRows(dst *key.Keys, b *block.Reader, rows []uint32) erro
 }
 
 func (l *locator) encodeColumns(dst *key.Keys, b *block.Reader, fetch func(*block.Vector, uint32) error) error {
+	if l.vectors == nil {
+		l.vectors = make([]*block.Vector, len(l.key.IDs))
+		l.cols = make([]arrow.Array, len(l.key.IDs))
+		for i, t := range l.key.Types {
+			l.vectors[i] = block.NewVector(l.mem, t)
+		}
+	}
 	defer func() {
 		for i, c := range l.cols {
 			l.vectors[i].Reset()

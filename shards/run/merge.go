@@ -67,6 +67,9 @@ func (s *Scan) endRound() error {
 	if err := s.flush(); err != nil {
 		return err
 	}
+	for _, t := range s.slots {
+		t.seen = 0
+	}
 	for _, t := range m.drained {
 		if err := s.advance(t); err != nil {
 			return err
@@ -90,6 +93,7 @@ func (s *Scan) takeStretch(top, second *slot, limit int) {
 		to = min(to, from+room)
 		s.take(top, from, to)
 	}
+	top.seen += max(to-from, from-to)
 	if top.moveTo(to) {
 		s.heap.fix()
 		return
@@ -117,6 +121,7 @@ func (s *Scan) takeNewest() error {
 	}
 	s.take(newest, newest.next, newest.next+1)
 	for _, t := range m.equal {
+		t.seen++
 		next := t.next + 1
 		if s.r.Desc {
 			next = t.next - 1
@@ -205,6 +210,7 @@ func (s *Scan) flush() error {
 	}
 	g := newGather(s, m.stretches, m.rows)
 	defer g.release()
+	s.reserve(m.rows)
 	for i, v := range s.out {
 		if err := g.append(v, s.r.Columns[i]); err != nil {
 			return err
@@ -235,7 +241,7 @@ func (s *Scan) filterStretches() error {
 		s.cols = s.cols[:0]
 	}()
 	for _, c := range s.filter {
-		v := block.NewVector(s.r.Mem, s.scratch[c.id].Type())
+		v := block.NewVector(s.r.Mem, c.dt)
 		err := g.append(v, c.id)
 		if err != nil {
 			v.Release()

@@ -70,6 +70,7 @@ type Scan struct {
 	filter   []filterColumn
 	left     int64 // rows that may still be returned
 	rows     int   // in out
+	expect   int   // rows of a batch, about
 	cutNow   bool  // the next part would make the batch too large
 	lastKey  []byte
 	counters Counters
@@ -81,11 +82,10 @@ type Scan struct {
 	cols  []arrow.Array
 }
 
-// filterColumn is a column that the filter reads; out is its place among the
-// columns returned, or -1.
+// filterColumn is a column that the filter reads, and its current type.
 type filterColumn struct {
-	id  uint32
-	out int
+	id uint32
+	dt arrow.DataType
 }
 
 // NewScan starts a scan over the sources of one slice, newest first. It reads
@@ -103,7 +103,7 @@ func NewScan(ctx context.Context, r Request, sources []Source) (*Scan, error) {
 	if r.Ranges == nil {
 		r.Ranges = []Range{{}}
 	}
-	s := &Scan{ctx: ctx, r: r, left: math.MaxInt64, scratch: map[uint32]*block.Vector{}}
+	s := &Scan{ctx: ctx, r: r, left: math.MaxInt64}
 	if r.Limit > 0 {
 		s.left = r.Limit
 	}
@@ -126,41 +126,74 @@ func NewScan(ctx context.Context, r Request, sources []Source) (*Scan, error) {
 }
 
 func (s *Scan) prepareColumns() error {
-	vector := func(id uint32) (*block.Vector, error) {
+	s.out = make([]*block.Vector, len(s.r.Columns))
+	rowSize := int64(0)
+	for i, id := range s.r.Columns {
 		t, ok := typeOf(s.r.Types, id)
 		if !ok {
-			return nil, fmt.Errorf("BUG: a scan of column %d, which the schema does not have", id)
+			return unknownColumn(id)
 		}
-		return block.NewVector(s.r.Mem, t), nil
-	}
-	var err error
-	s.out = make([]*block.Vector, len(s.r.Columns))
-	for i, id := range s.r.Columns {
-		if s.out[i], err = vector(id); err != nil {
-			return err
+		s.out[i] = block.NewVector(s.r.Mem, t)
+		bits, ok := rowBits(t)
+		if !ok {
+			bits = 8 * guessedBytes
 		}
+		rowSize += bits
 	}
-	needed := append(append([]uint32{block.ColumnCommit, block.ColumnTombstone}, s.r.Columns...), s.r.Key.IDs...)
-	if s.r.Filter != nil {
-		for _, id := range s.r.Filter.Columns() {
-			c := filterColumn{id: id, out: -1}
-			for i, out := range s.r.Columns {
-				if out == id {
-					c.out = i
-				}
-			}
-			s.filter = append(s.filter, c)
-			needed = append(needed, id)
+	s.expect = s.r.TargetRows
+	if n := int64(s.r.TargetBytes) * 8 / max(rowSize, 1); n < int64(s.expect) {
+		s.expect = int(n)
+	}
+	s.expect += limits.BlockRows
+	for _, id := range s.r.Key.IDs {
+		if _, ok := s.r.Types(id); !ok {
+			return unknownColumn(id)
 		}
 	}
-	for _, id := range needed {
-		if s.scratch[id] == nil {
-			if s.scratch[id], err = vector(id); err != nil {
-				return err
-			}
+	if s.r.Filter == nil {
+		return nil
+	}
+	for _, id := range s.r.Filter.Columns() {
+		t, ok := typeOf(s.r.Types, id)
+		if !ok {
+			return unknownColumn(id)
 		}
+		s.filter = append(s.filter, filterColumn{id, t})
 	}
 	return nil
+}
+
+// guessedBytes is what a value of no fixed size is taken to be.
+const guessedBytes = 20
+
+// reserve makes room for a whole batch before the first rows of what seems to
+// become one: growing by doubling would copy each batch once more.
+func (s *Scan) reserve(rows int) {
+	if s.rows > 0 || rows < limits.BlockRows/4 {
+		return
+	}
+	for _, v := range s.out {
+		v.Reserve(int(min(int64(s.expect), s.left)))
+	}
+}
+
+func unknownColumn(id uint32) error {
+	return fmt.Errorf("BUG: a scan of column %d, which the schema does not have", id)
+}
+
+// vector is an empty vector for a column on its way; its rows are taken from it
+// before another is asked for the same column.
+func (s *Scan) vector(id uint32) *block.Vector {
+	v, ok := s.scratch[id]
+	if !ok {
+		t, _ := typeOf(s.r.Types, id) // known: prepareColumns asked
+		v = block.NewVector(s.r.Mem, t)
+		if s.scratch == nil {
+			s.scratch = map[uint32]*block.Vector{}
+		}
+		s.scratch[id] = v
+	}
+	return v
 }
 
 // Next is the next batch, of at least one row; io.EOF at the end. After an

@@ -38,8 +38,9 @@ type slot struct {
 	head   []byte
 	prefix uint64 // first 8 bytes of head
 
-	count int // rows taken by the present round, and their numbers
-	picks []uint32
+	seen  int      // rows that the present round went past
+	count int      // and that are wanted of them
+	picks []uint32 // their numbers, if they are few
 }
 
 func (t *slot) setHead(k []byte) {
@@ -113,7 +114,7 @@ func (s *Scan) column(t *slot, id uint32) (arrow.Array, error) {
 	if arr, ok := t.columns[id]; ok {
 		return arr, nil
 	}
-	v := s.scratch[id]
+	v := s.vector(id)
 	if err := t.cur.Append(v, id, 0, t.rows); err != nil {
 		v.Reset()
 		return nil, err

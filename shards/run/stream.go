@@ -58,6 +58,7 @@ func (s *Scan) streamRange(t *slot, rows int) error {
 		}
 		return s.streamRows(t, rows)
 	}
+	s.reserve(take)
 	for i, v := range s.out {
 		id := s.r.Columns[i]
 		if arr, ok := t.columns[id]; ok {
@@ -75,6 +76,7 @@ const dense = 4
 
 // streamRows appends the rows picked.
 func (s *Scan) streamRows(t *slot, rows int) error {
+	s.reserve(len(s.picks))
 	for i, v := range s.out {
 		id := s.r.Columns[i]
 		if _, ok := t.columns[id]; ok || len(s.picks)*dense >= rows {
@@ -104,7 +106,7 @@ func (s *Scan) streamed(t *slot, last, n int) error {
 		s.cols = s.cols[:0]
 	}()
 	for _, id := range s.r.Key.IDs {
-		v := s.scratch[id]
+		v := s.vector(id)
 		if err := t.cur.AppendRows(v, id, []uint32{uint32(last)}); err != nil {
 			v.Reset()
 			return err
