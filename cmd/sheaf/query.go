@@ -120,7 +120,14 @@ func joinConditions(given []string) (json.RawMessage, error) {
 	if all == nil {
 		return nil, nil
 	}
-	return json.Marshal(all)
+	text := []byte{'['}
+	for i, condition := range all { // as given: what json.Marshal would do to < is no help
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = append(text, condition...)
+	}
+	return append(text, ']'), nil
 }
 
 // isCondition tells [column, operator, …] from a list of such: the operator is

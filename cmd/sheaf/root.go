@@ -43,6 +43,7 @@ func newRoot() *cobra.Command {
 		Args:              knownCommand,
 		RunE:              func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
+	root.SuggestionsMinimumDistance = 2
 	root.AddGroup(
 		&cobra.Group{ID: groupStore, Title: "Running a gateway:"},
 		&cobra.Group{ID: groupClient, Title: "Talking to a gateway:"},

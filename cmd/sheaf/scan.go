@@ -137,7 +137,7 @@ func (s *scan) copy(out io.Writer, format string, cut bool) error {
 	}
 	var (
 		rows   rowWriter
-		marker json.RawMessage
+		marker string
 		shown  int64
 	)
 	err = s.gateway.get(s.command.Context(), ticket,
@@ -162,7 +162,7 @@ func (s *scan) copy(out io.Writer, format string, cut bool) error {
 	if format == formatTable {
 		s.footer(shown, cut && shown > tableRows)
 	}
-	if marker != nil && !cut {
+	if marker != "" && !cut {
 		fmt.Fprintf(s.command.ErrOrStderr(), "next page: --after '%s'\n", marker)
 	}
 	return nil
@@ -182,13 +182,13 @@ func (s *scan) footer(shown int64, more bool) {
 	}
 }
 
-// pageMarker is the place behind a page's last row, nil at the end.
-func pageMarker(metadata []byte) json.RawMessage {
+// pageMarker is the place behind a page's last row, empty at the end.
+func pageMarker(metadata []byte) string {
 	var page struct {
-		After json.RawMessage `json:"after"`
+		After string `json:"after"`
 	}
 	if json.Unmarshal(metadata, &page) != nil {
-		return nil
+		return ""
 	}
 	return page.After
 }

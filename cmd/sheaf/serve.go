@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"runtime/debug"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -78,6 +79,9 @@ func (f *serveFlags) run(ctx context.Context, errs io.Writer) error {
 		return err
 	}
 	defer listener.Close()
+
+	// Towards the bound Go collects more eagerly instead of growing.
+	debug.SetMemoryLimit(int64(f.memory) - int64(f.memory)/cacheShare)
 
 	began := time.Now()
 	store, err := shards.Open(ctx, f.data, shards.Options{Memory: int64(f.memory) / cacheShare, Logger: logger})

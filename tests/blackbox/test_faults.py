@@ -94,18 +94,24 @@ def test_a_second_gateway_on_the_same_data_is_refused(own_gateway):
     assert "panic" not in second.stderr
 
 
-@pytest.mark.parametrize("file", ["a file", "random bytes in the folder"])
-def test_a_folder_that_is_no_store_is_refused(tmp_path, file):
-    place = tmp_path / "place"
-    if file == "a file":
-        place.write_text("not a folder")
+@pytest.mark.parametrize("damage", ["a file", "manifest", "marker"])
+def test_a_folder_that_is_no_store_is_refused(tmp_path, damage):
+    gateway = Gateway(tmp_path)
+    if damage == "a file":
+        gateway.data.write_text("not a folder")
     else:
-        place.mkdir()
-        (place / "CURRENT").write_bytes(b"\xff" * 100)
-        (place / "MANIFEST-000001").write_bytes(b"\x00" * 1000)
-    found = subprocess.run([Gateway(tmp_path).binary, "serve", "--data", place, "--listen", "127.0.0.1:0"],
+        gateway.start()
+        gateway.client.put("t", ksv(["a"], [1]), sharding_key=["k"])
+        gateway.stop()
+        wanted = {"manifest": "MANIFEST-*", "marker": "marker.manifest.*"}[damage]
+        for path in gateway.data.rglob(wanted):
+            if damage == "manifest":
+                path.write_bytes(b"\xff" * 1000)
+            else:
+                path.rename(path.with_name("marker.manifest.000009.MANIFEST-999999"))
+    found = subprocess.run([gateway.binary, "serve", "--data", gateway.data, "--listen", "127.0.0.1:0"],
                            capture_output=True, text=True, timeout=60, check=False)
-    assert found.returncode != 0
+    assert found.returncode == 1, found.stderr
     assert "panic" not in found.stderr
     assert "goroutine" not in found.stderr
 

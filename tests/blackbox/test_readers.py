@@ -11,14 +11,18 @@ import pyarrow as pa
 from . import LONG
 from .wire import Client
 
-READERS, ROUNDS = 20, 10 if LONG else 3
+PROCESSES, READERS = 4, 5  # of each process
+ROUNDS = 10 if LONG else 4
 ROWS = 10_000_000 if LONG else 2_000_000
 
 
-def read_one_message(address, name, started):
-    """A client process that reads one message and then waits to be killed."""
-    reader = Client(address).reader(name)
-    reader.read_chunk()
+def read_one_message_each(address, name, started):
+    """A client process: some connections read one message each, then it waits to be killed."""
+    readers = []
+    for _ in range(READERS):
+        client = Client(address, generic_options=[("grpc.use_local_subchannel_pool", 1)])
+        readers.append(client.reader(name))
+        readers[-1].read_chunk()
     started.release()
     signal.pause()
 
@@ -39,8 +43,8 @@ def test_killed_readers_leave_nothing_behind(own_gateway, name):
 
     def a_round():
         started = context.Semaphore(0)
-        readers = [context.Process(target=read_one_message, args=(gateway.address, name, started))
-                   for _ in range(READERS)]
+        readers = [context.Process(target=read_one_message_each, args=(gateway.address, name, started))
+                   for _ in range(PROCESSES)]
         for reader in readers:
             reader.start()
         for _ in readers:
