@@ -12,6 +12,7 @@ import (
 const (
 	longStretch = 16
 	sparse      = 8
+	fewRounds   = 4
 )
 
 // gather appends the rows of stretches, column by column.
@@ -45,13 +46,14 @@ func (g *gather) release() {
 }
 
 // isSparse guesses from the present round what will be wanted of the whole part:
-// decoding it pays off over the rounds to come. In the last round of a limited
-// scan nothing is to come.
+// decoding it pays off over the rounds to come, if these are more than fewRounds
+// in any case: every pick may unpack a chunk of text anew. In the last round of a
+// limited scan nothing is to come.
 func (g *gather) isSparse(t *slot) bool {
 	if int64(g.rows) >= g.s.left {
 		return t.count*sparse <= t.rows
 	}
-	return t.count*sparse <= t.seen
+	return t.count*sparse <= t.seen && t.seen*fewRounds >= t.rows
 }
 
 // reference makes refs: of a sparse slot into the rows picked, else into all
