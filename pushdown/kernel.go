@@ -1,7 +1,6 @@
 package pushdown
 
 import (
-	"encoding/binary"
 	"math"
 	"math/bits"
 	"unsafe"
@@ -244,86 +243,6 @@ func (t *integerSet) has(v uint64) bool {
 	return false
 }
 
-// floatSpan is the floats from low to high, both included.
-type floatSpan[T float32 | float64] struct{ low, high T }
-
-func floatKernel[T float32 | float64](d domain, s set, flip byte) kernel {
-	at := func(order uint64) T {
-		if d.width == 4 {
-			return T(math.Float32frombits(uint32(d.float.bitsAt(order))))
-		}
-		return T(math.Float64frombits(d.float.bitsAt(order)))
-	}
-	spans := make([]floatSpan[T], len(s))
-	for i, span := range s {
-		last := d.float.highest()
-		if span.bounded {
-			last = d.float.below(fromBigEndian(span.high))
-		}
-		spans[i] = floatSpan[T]{at(fromBigEndian(span.low)), at(last)}
-	}
-	switch {
-	case len(spans) <= fewSpans:
-		return func(column arrow.Array, keep []byte) {
-			for i, v := range values[T](column) {
-				member := byte(0)
-				for _, in := range spans {
-					member |= one(v >= in.low) & one(v <= in.high)
-				}
-				keep[i] &= member ^ flip
-			}
-		}
-	case d.points(s):
-		table := newIntegerSet(len(spans))
-		for _, in := range spans {
-			table.add(math.Float64bits(float64(in.low)))
-		}
-		return func(column arrow.Array, keep []byte) {
-			for i, v := range values[T](column) {
-				// −0.0 + 0 is 0.0; no NaN is in the table.
-				keep[i] &= one(table.has(math.Float64bits(float64(v)+0))) ^ flip
-			}
-		}
-	}
-	return func(column arrow.Array, keep []byte) {
-		for i, v := range values[T](column) {
-			at, end := 0, len(spans)
-			for at < end {
-				middle := (at + end) / 2
-				if spans[middle].low <= v {
-					at = middle + 1
-				} else {
-					end = middle
-				}
-			}
-			keep[i] &= one(at > 0 && v <= spans[max(at, 1)-1].high) ^ flip
-		}
-	}
-}
-
-// halfKernel compares half floats by their order: NaNs lie outside all spans.
-func halfKernel(d domain, s set, flip byte) kernel {
-	member := make([]uint64, 1<<16/64)
-	for _, span := range s {
-		last := d.float.highest()
-		if span.bounded {
-			last = fromBigEndian(span.high) - 1
-		}
-		for order := fromBigEndian(span.low); order <= last; order++ {
-			bits := d.float.bitsAt(order)
-			member[bits/64] |= 1 << (bits % 64)
-		}
-	}
-	// −0.0 is a member if 0.0 is: its own order lies below that.
-	const negativeZero = 1 << 15
-	member[negativeZero/64] = member[negativeZero/64]&^1 | member[0]&1
-	return func(column arrow.Array, keep []byte) {
-		for i, v := range values[uint16](column) {
-			keep[i] &= byte(member[v/64]>>(v%64)&1) ^ flip
-		}
-	}
-}
-
 func boolKernel(s set, flip byte) kernel {
 	var member [2]byte
 	for _, span := range s {
@@ -338,89 +257,6 @@ func boolKernel(s set, flip byte) kernel {
 		for i := range keep {
 			at := offset + i
 			keep[i] &= member[values[at>>3]>>(at&7)&1] ^ flip
-		}
-	}
-}
-
-// wide is a decimal's integer with the sign bit flipped, highest word first:
-// it compares as its words do, unsigned.
-type wide [4]uint64
-
-// wideAt is the value written in order, of 16 or 32 bytes, in the last words.
-func wideAt(order string) wide {
-	var w wide
-	for i := range len(order) / 8 {
-		w[4-len(order)/8+i] = binary.BigEndian.Uint64([]byte(order[8*i : 8*i+8]))
-	}
-	return w
-}
-
-// less is 1 if w < v.
-func (w *wide) less(v *wide) byte {
-	_, borrow := bits.Sub64(w[3], v[3], 0)
-	_, borrow = bits.Sub64(w[2], v[2], borrow)
-	_, borrow = bits.Sub64(w[1], v[1], borrow)
-	_, borrow = bits.Sub64(w[0], v[0], borrow)
-	return byte(borrow)
-}
-
-// decimalKernel is for one span of decimals of 128 bits.
-func decimalKernel(s span, flip byte) kernel {
-	low, high, unbounded := wideAt(s.low), wide{}, byte(1)
-	if s.bounded {
-		high, unbounded = wideAt(s.high), 0
-	}
-	return func(column arrow.Array, keep []byte) {
-		raw := valuesOf[[2]uint64](column, 16)
-		for i := range keep {
-			v := &raw[i]
-			_, below := bits.Sub64(v[0], low[3], 0)
-			_, below = bits.Sub64(v[1]^signBit, low[2], below)
-			_, within := bits.Sub64(v[0], high[3], 0)
-			_, within = bits.Sub64(v[1]^signBit, high[2], within)
-			keep[i] &= (byte(within)|unbounded)&byte(1-below) ^ flip
-		}
-	}
-}
-
-const signBit = 1 << 63
-
-// wideKernel is for decimals of 128 and 256 bits.
-func wideKernel(d domain, s set, flip byte) kernel {
-	words := d.width / 8
-	lows, highs := make([]wide, len(s)), make([]wide, len(s))
-	for i, span := range s {
-		lows[i] = wideAt(span.low)
-		if span.bounded {
-			highs[i] = wideAt(span.high)
-		}
-	}
-	return func(column arrow.Array, keep []byte) {
-		raw := valuesOf[uint64](column, d.width)
-		for i := range keep {
-			var v wide
-			if words == 2 {
-				v = wide{2: raw[2*i+1] ^ signBit, 3: raw[2*i]}
-			} else {
-				v = wide{raw[4*i+3] ^ signBit, raw[4*i+2], raw[4*i+1], raw[4*i]}
-			}
-			at, end := 0, len(lows)
-			for at < end { // the first span that begins above v
-				middle := (at + end) / 2
-				if v.less(&lows[middle]) == 0 {
-					at = middle + 1
-				} else {
-					end = middle
-				}
-			}
-			member := byte(0)
-			if at > 0 {
-				member = v.less(&highs[at-1])
-				if !s[at-1].bounded {
-					member = 1
-				}
-			}
-			keep[i] &= member ^ flip
 		}
 	}
 }
