@@ -23,6 +23,11 @@
 // [Fold] is the same merge, versions and (unless told otherwise) tombstones
 // kept, into Writers.
 //
+// Around that: Run.Pieces cuts and estimates by block indexes alone, Run.Verify
+// holds everything of a slice against everything else, [Cache] keeps tails in
+// memory within a budget, and [Widener] reads columns that the schema has widened
+// since ([Widens]).
+//
 // The package never takes a commit number, never lists or removes a run, and
 // starts no goroutine; one Scan, Cursor or Writer belongs to one goroutine, Run
 // and Source to all.
