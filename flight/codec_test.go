@@ -3,6 +3,7 @@ package flight
 import (
 	"bytes"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -140,7 +141,9 @@ func FuzzInbound(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		message := parsed(t, raw, uint64(len(raw)))
 		var read flight.FlightData
-		if err := proto.Unmarshal(raw, &read); err == nil && message.fault != nil {
+		// Groups, which no Flight client sends, are the one thing refused.
+		group := message.fault != nil && strings.Contains(message.fault.Error(), "unknown wire type")
+		if err := proto.Unmarshal(raw, &read); err == nil && message.fault != nil && !group {
 			t.Fatalf("protobuf reads %x, and this says %v", raw, message.fault)
 		}
 		if message.fault != nil && fault.Of(message.fault) == nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/flight"
 	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	"google.golang.org/grpc/codes"
@@ -217,9 +218,66 @@ func TestCancelledReadsLeaveNoGoroutineBehind(t *testing.T) {
 			require.NoError(t, err)
 			cancel()
 		}
+		// Clients that are killed close nothing but their connection.
+		for range 10 {
+			connection := w.dial()
+			stream, err := flight.NewClientFromConn(connection, nil).DoGet(t.Context(), &flight.Ticket{Ticket: []byte("t")})
+			require.NoError(t, err)
+			_, err = stream.Recv()
+			require.NoError(t, err)
+			require.NoError(t, connection.Close())
+		}
 		require.Len(t, w.rows("t"), 200_000)
 	})
 	goleak.VerifyNone(t, before)
+}
+
+// A damaged block ends the stream with DATA_LOSS, after the rows before it or at
+// once; a stream that ends well has all rows.
+func TestDamagedRowsAreAnError(t *testing.T) {
+	files := vfs.NewMem()
+	t.Run("write", func(t *testing.T) {
+		w := newWorldOn(t, files, Options{})
+		w.putTrips("t", trips(50, 4000))
+		w.acts("Fold", `{"table":"t"}`)
+	})
+	damage(t, files)
+	w := newWorldOn(t, files, Options{})
+	read, err := w.get([]byte(`{"table":"t","order":"asc"}`))
+	fails(t, err, codes.DataLoss, "CHECKSUM_FAILED")
+	require.Contains(t, err.Error(), `table "t"`)
+	require.Contains(t, err.Error(), "slice")
+	require.Less(t, len(read.rows), 200_000)
+	good := 0
+	for slice := range 16 {
+		if read, err := w.get([]byte(fmt.Sprintf(`{"table":"t","slices":[%d]}`, slice))); err == nil {
+			good += len(read.rows)
+		}
+	}
+	require.NotZero(t, good, "other slices can be read")
+}
+
+// damage changes a byte in the middle of the largest table file.
+func damage(t *testing.T, files vfs.FS) {
+	names, err := files.List("store/db")
+	require.NoError(t, err)
+	largest, size := "", int64(0)
+	for _, name := range names {
+		info, err := files.Stat("store/db/" + name)
+		require.NoError(t, err)
+		if strings.HasSuffix(name, ".sst") && info.Size() > size {
+			largest, size = "store/db/"+name, info.Size()
+		}
+	}
+	require.NotEmpty(t, largest)
+	file, err := files.OpenReadWrite(largest, vfs.WriteCategoryUnspecified)
+	require.NoError(t, err)
+	b := make([]byte, 1)
+	_, err = file.ReadAt(b, size/2)
+	require.NoError(t, err)
+	_, err = file.WriteAt([]byte{b[0] ^ 0x40}, size/2)
+	require.NoError(t, err)
+	require.NoError(t, file.Close())
 }
 
 func TestNoMessageIsEmptyAndAllAreInTheLimit(t *testing.T) {

@@ -86,7 +86,7 @@ func (s *Server) info(ctx context.Context, descriptor *flight.FlightDescriptor, 
 		TotalBytes:       -1,
 		AppMetadata:      text,
 	}
-	parts, err := r.parts(ctx, a)
+	parts, err := s.parts(ctx, a, r)
 	if err != nil {
 		return nil, err
 	}
@@ -125,14 +125,18 @@ func (s *Server) info(ctx context.Context, descriptor *flight.FlightDescriptor, 
 // ticketBytes: what is small and says it all by itself stays as the client sent
 // it, so that it can be read.
 func (s *Server) ticketBytes(part ticket) []byte {
-	if part.snapshot == "" && part.slices == nil && part.ranges == nil && len(part.query) <= limits.TicketBytes {
+	if part.snapshot == "" && part.kept == "" && part.slices == nil && part.ranges == nil && len(part.query) <= limits.TicketBytes {
 		return part.query
 	}
 	return part.encode(s.kept)
 }
 
+// sharedQuery: a longer query is kept on the server once where several tickets
+// need it, so that a FlightInfo of many endpoints stays small.
+const sharedQuery = 256
+
 // parts cuts a read into its endpoints.
-func (r *read) parts(ctx context.Context, a *ask) ([]ticket, error) {
+func (s *Server) parts(ctx context.Context, a *ask, r *read) ([]ticket, error) {
 	all := ticket{query: a.text, snapshot: a.Snapshot}
 	if a.Split.One() {
 		return []ticket{all}, nil
@@ -140,6 +144,9 @@ func (r *read) parts(ctx context.Context, a *ask) ([]ticket, error) {
 	if r.plan.Empty() {
 		all.slices = []int{}
 		return []ticket{all}, nil
+	}
+	if len(a.text) > sharedQuery {
+		all.query, all.kept = nil, s.kept.keep(a.text)
 	}
 	var parts []ticket
 	if a.Split.Slices {
@@ -149,9 +156,6 @@ func (r *read) parts(ctx context.Context, a *ask) ([]ticket, error) {
 			parts = append(parts, part)
 		}
 		return parts, nil
-	}
-	if a.Split.Count == 1 {
-		return []ticket{all}, nil
 	}
 	cuts, err := r.snapshot.Cuts(ctx, r.ranges(nil), a.Split.Count)
 	if err != nil {

@@ -50,6 +50,7 @@ func TestEndpointsAreDisjointCompleteAndOfOneMoment(t *testing.T) {
 		{`{"table":"t","endpoints":"slices"}`, whole, 16},
 		{`{"table":"t","endpoints":4}`, whole, 1},
 		{`{"table":"t","endpoints":1}`, whole, 1},
+		{`{"table":"t","endpoints":"slices","columns":["k","s","v"]` + strings.Repeat(" ", 10_000) + `}`, whole, 16},
 		{`{"table":"t","where":[["k","in",["k01","k02","k01"]],["v",">",50]],"endpoints":"slices"}`, some, 1},
 		{`{"table":"t","where":[["k","in",["k01","k02","k01"]],["v",">",50]],"endpoints":3}`, some, 1},
 		{`{"table":"t","where":[["k","=","none"],["k","=","nothing"]],"endpoints":"slices"}`, []string{}, 1},

@@ -9,12 +9,14 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/flight"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
@@ -36,25 +38,40 @@ type world struct {
 	server     *Server
 	client     flight.Client
 	connection *grpc.ClientConn
+	dial       func() *grpc.ClientConn // one more connection
 }
 
 func newWorld(t *testing.T, o Options) *world {
 	t.Helper()
+	return newWorldOn(t, vfs.NewMem(), o)
+}
+
+// newWorldOn opens the store of a file system.
+func newWorldOn(t *testing.T, files vfs.FS, o Options) *world {
+	t.Helper()
 	check := func() {}
 	if o.Allocator == nil {
 		allocator := memory.NewCheckedAllocator(memory.NewGoAllocator())
-		o.Allocator, check = allocator, func() { allocator.AssertSize(t, 0) }
+		o.Allocator, check = allocator, func() {
+			// A goroutine that receives ends a moment after its call.
+			assert.Eventually(t, func() bool { return allocator.CurrentAlloc() == 0 }, 5*time.Second, time.Millisecond)
+			allocator.AssertSize(t, 0)
+		}
 	}
-	store, err := shards.Open(t.Context(), "store", shards.Options{FS: vfs.NewMem(), FoldConcurrency: -1})
+	store, err := shards.Open(t.Context(), "store", shards.Options{FS: files, FoldConcurrency: -1})
 	require.NoError(t, err)
 	w := &world{t: t, store: store, server: New(store, o)}
 	w.server.scanMemory = poisoned{o.Allocator}
 	listener := bufconn.Listen(1 << 20)
 	served := make(chan error, 1)
 	go func() { served <- w.server.Serve(listener) }()
-	w.connection, err = grpc.NewClient("passthrough:bufconn", grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }))
-	require.NoError(t, err)
+	w.dial = func() *grpc.ClientConn {
+		connection, err := grpc.NewClient("passthrough:bufconn", grpc.WithTransportCredentials(insecure.NewCredentials()),
+			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }))
+		require.NoError(t, err)
+		return connection
+	}
+	w.connection = w.dial()
 	w.client = flight.NewClientFromConn(w.connection, nil)
 	t.Cleanup(func() {
 		require.NoError(t, w.connection.Close())

@@ -18,7 +18,7 @@ const ticketMagic = "\xfeSHF\x01"
 // what GetFlightInfo decided about it.
 type ticket struct {
 	query    []byte      // empty only with kept
-	kept     string      // id of a kept ticket, which says the rest
+	kept     string      // id of what is kept: the query, or a whole ticket in place of this one
 	snapshot string      // "": the newest state
 	slices   []int       // nil: all that the plan touches
 	ranges   []run.Range // nil: all of the plan's
@@ -32,7 +32,7 @@ func (t ticket) encode(kept *keptQueries) []byte {
 	if len(raw) <= limits.TicketBytes {
 		return raw
 	}
-	small := ticket{kept: kept.keep(raw), snapshot: t.snapshot}
+	small := ticket{kept: kept.keep(raw), snapshot: t.snapshot} // snapshot: for CancelFlightInfo
 	return sealed("ticket", small.append([]byte(ticketMagic)))
 }
 
@@ -70,17 +70,25 @@ func appendBytes(dst, value []byte) []byte {
 // isTicket reports whether the bytes claim to be a ticket of this server.
 func isTicket(raw []byte) bool { return bytes.HasPrefix(raw, []byte(ticketMagic)) }
 
-// openTicket reads a ticket that isTicket, and the kept one that it may name.
+// openTicket reads a ticket that isTicket, and what is kept for it.
 func openTicket(raw []byte, kept *keptQueries) (ticket, error) {
 	t, err := decodeTicket(raw)
-	if err != nil || t.kept == "" {
-		return t, err
+	for err == nil && t.kept != "" {
+		var text []byte
+		if text, err = kept.use(t.kept); err != nil {
+			break
+		}
+		if !isTicket(text) {
+			t.query, t.kept = text, ""
+			return t, nil
+		}
+		// A kept ticket names no further kept ticket, at most a query.
+		t, err = decodeTicket(text)
 	}
-	raw, err = kept.use(t.kept)
 	if err != nil {
 		return ticket{}, err
 	}
-	return decodeTicket(raw)
+	return t, nil
 }
 
 func decodeTicket(raw []byte) (ticket, error) {

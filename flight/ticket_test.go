@@ -37,6 +37,22 @@ func TestTicketsKeepWhatTheyWereMadeOf(t *testing.T) {
 	}
 }
 
+func TestTicketsShareAKeptQuery(t *testing.T) {
+	kept := newKeptQueries(time.Minute)
+	id := kept.keep([]byte("query"))
+	many := make([]run.Range, 1000)
+	for i := range many {
+		many[i] = run.Range{Slice: i, Low: []byte("low"), High: []byte("that is high")}
+	}
+	for _, ranges := range [][]run.Range{{{Slice: 1}}, many} {
+		raw := ticket{kept: id, ranges: ranges}.encode(kept)
+		require.LessOrEqual(t, len(raw), limits.TicketBytes)
+		opened, err := openTicket(raw, kept)
+		require.NoError(t, err)
+		require.Equal(t, ticket{query: []byte("query"), ranges: ranges}, opened)
+	}
+}
+
 func TestChangedTicketsAreRefused(t *testing.T) {
 	kept := newKeptQueries(time.Minute)
 	raw := ticket{query: []byte("t"), snapshot: "s", slices: []int{1}}.encode(kept)
