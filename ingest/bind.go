@@ -3,6 +3,7 @@ package ingest
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/memory"
@@ -95,11 +96,14 @@ func (b *binding) match(column, at int, field arrow.Field) error {
 	conversion, err := match(canonical.Type(field.Type), declared.Canonical)
 	if err != nil {
 		return fault.Invalid("TYPE_MISMATCH", "column %q is %s; %s is sent and does not fit%s",
-			field.Name, declared.Field.Type, field.Type, zoneHint(declared.Canonical, field.Type))
+			field.Name, typeName(declared.Field.Type), typeName(field.Type), zoneHint(declared.Canonical, field.Type))
 	}
 	b.source[column], b.convert[column] = at, conversion
 	return nil
 }
+
+// typeName is the type as users of most Arrow libraries know it.
+func typeName(dt arrow.DataType) string { return strings.ReplaceAll(dt.String(), "utf8", "string") }
 
 func zoneHint(column, sent arrow.DataType) string {
 	a, isTime := column.(*arrow.TimestampType)
