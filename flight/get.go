@@ -50,10 +50,30 @@ func (s *Server) DoGet(given *flight.Ticket, stream flight.FlightService_DoGetSe
 
 // request is the scan of the read's columns.
 func (s *Server) request(r *read) shards.ScanRequest {
+	target, parallel := share(s.memory, s.openStreams.Load())
 	return shards.ScanRequest{
 		Columns: r.ids, Order: scanOrder(r.query.Order), Limit: r.query.Limit,
-		TargetBytes: limits.TargetBytes, Mem: s.scanMemory,
+		TargetBytes: target, Parallel: parallel, Mem: s.scanMemory,
 	}
+}
+
+// A scan whose client is slow holds what lies ready: readyParallel about, if
+// several goroutines work on it, else a few batches.
+const (
+	readyParallel = 24 << 20
+	readyBatches  = 8
+	leastTarget   = 64 << 10
+)
+
+// share gives a scan that starts beside others its part of the memory for reads,
+// a quarter of all: how large its batches are, and if it may use all cores
+// (parallel 0) or one goroutine.
+func share(memory, streams int64) (target, parallel int) {
+	part := memory / 4 / max(streams, 1)
+	if part < readyParallel {
+		parallel = 1
+	}
+	return int(min(max(part/readyBatches, leastTarget), limits.TargetBytes)), parallel
 }
 
 func scanOrder(order request.Order) shards.Order {

@@ -48,6 +48,13 @@ func TestReads(t *testing.T) {
 	require.Len(t, w.rows("main.t"), 3)
 }
 
+func TestScansShareTheMemory(t *testing.T) {
+	for streams, want := range map[int64][2]int{1: {1 << 20, 0}, 10: {1 << 20, 0}, 11: {1 << 20, 1}, 100: {335544, 1}, 1000: {64 << 10, 1}} {
+		target, parallel := share(1<<30, streams)
+		require.Equal(t, want, [2]int{target, parallel}, streams)
+	}
+}
+
 func TestSlicesAreDisjointAndComplete(t *testing.T) {
 	w := newWorld(t, Options{})
 	w.putTrips("t", trips(40, 3))

@@ -30,7 +30,7 @@ const DefaultSnapshotTTL = 15 * time.Minute
 type Options struct {
 	MaxMessage  int              // bytes of one received message; 0: limits.MessageBytes
 	MaxStreams  int              // open Flight streams; 0: limits.OpenStreams
-	Memory      int64            // bytes of received messages held at once; 0: 1 GiB
+	Memory      int64            // bytes of messages held at once, received or on their way out; 0: 1 GiB
 	SnapshotTTL time.Duration    // 0: DefaultSnapshotTTL
 	Logger      *slog.Logger     // nil: nothing is logged
 	Allocator   memory.Allocator // Arrow memory of reads and received messages; nil: a recycling one
@@ -44,6 +44,7 @@ type Server struct {
 	allocator   memory.Allocator
 	scanMemory  memory.Allocator // of vectors: need not be zeroed
 	log         *slog.Logger
+	memory      int64
 	maxMessage  int
 	maxStreams  int
 	snapshotTTL time.Duration
@@ -82,7 +83,7 @@ func New(store *shards.Store, o Options) *Server {
 	if o.Memory <= 0 {
 		o.Memory = 1 << 30
 	}
-	s.received = newBudget(o.Memory)
+	s.memory, s.received = o.Memory, newBudget(o.Memory)
 	s.kept = newKeptQueries(s.snapshotTTL)
 
 	s.grpc = grpc.NewServer(s.grpcOptions()...)
