@@ -24,6 +24,7 @@ type failure struct {
 	once   sync.Once
 	err    atomic.Pointer[fault.Error]
 	failed chan struct{} // closed by the first failure
+	stuck  atomic.Bool   // Pebble cannot be closed any more (logfs.go)
 }
 
 func newFailure(logger *slog.Logger) *failure {
@@ -56,7 +57,7 @@ func (f *failure) get() error {
 // guard runs a write of Pebble's and waits for it, unless the store fails
 // meanwhile: then the write may never return (Pebble's own locks are not
 // released on every fatal path) and is left behind with its goroutine. A panic
-// in it latches the store too: Pebble panics when its log cannot be rotated.
+// in it latches the store too.
 func (f *failure) guard(what string, write func() error) error {
 	if err := f.get(); err != nil {
 		return err
@@ -86,10 +87,10 @@ func (f *failure) guard(what string, write func() error) error {
 
 // pebbleLogger passes Pebble's messages on. Its Fatalf latches the store and
 // ends the calling goroutine: it must not return, for Pebble would then report
-// success after a failed sync. Goexit runs the deferred unlocks on the stack
-// (the manifest's failures hold DB.mu, which iterators need when they close),
-// which blocking for ever would not. The one fatal path that Goexit does not
-// suit, flushable ingests, is turned off in settings.go.
+// success after a failed write. It is the second line of defence: failures of
+// log and manifest do not get so far (logfs.go). Goexit runs the deferred
+// unlocks on the stack, which blocking for ever would not. The one fatal path
+// that Goexit does not suit, flushable ingests, is turned off in settings.go.
 type pebbleLogger struct{ failure *failure }
 
 func (l pebbleLogger) Infof(format string, args ...any) {

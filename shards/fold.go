@@ -55,26 +55,28 @@ func (t *Table) foldWhole(ctx context.Context, slice int) error {
 	}
 	defer unlock()
 	for {
-		s, err := t.Snapshot()
-		if err != nil {
-			return err
+		picks, err := t.planWhole(slice)
+		for i := 0; i < len(picks) && err == nil; i++ {
+			err = t.foldSlice(ctx, picks[i])
 		}
-		pieces := s.pieces(slice)
-		first, last, err := deltaRange(t, s.version.delta.of(slice), s.version.commit)
-		s.Release()
-		if err != nil {
-			return err
-		}
-		pick := planWhole(pieces, first, last)
-		if pick.empty() {
-			return nil
-		}
-		err = t.foldSlice(ctx, pick)
 		if !errors.Is(err, errFoldStale) {
 			return err
 		}
 		// Dropped or replaced: the next look sees what there is now.
 	}
+}
+
+func (t *Table) planWhole(slice int) ([]foldPick, error) {
+	s, err := t.Snapshot()
+	if err != nil {
+		return nil, err
+	}
+	defer s.Release()
+	first, last, err := deltaRange(t, s.version.delta.of(slice), s.version.commit)
+	if err != nil {
+		return nil, err
+	}
+	return planWhole(s.pieces(slice), first, last), nil
 }
 
 func (s *Snapshot) pieces(slice int) slicePieces {

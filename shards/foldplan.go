@@ -242,21 +242,31 @@ func greatestOf(runs []sliceRun) uint64 {
 	return greatest
 }
 
-// planWhole is what Table.Fold merges of a slice: all that overlaps, all that
-// holds deletes, and the delta with every run that its keys [first, last] meet.
-// What is left has no overlap and no deletes.
-func planWhole(s slicePieces, first, last []byte) foldPick {
-	p := foldPick{slice: s.slice, delta: s.deltaEntries > 0, why: "asked for"}
+// planWhole is what Table.Fold merges of a slice: the delta with every run that
+// its keys [first, last] meet, all that overlaps, all that holds deletes. Each
+// pick covers a piece of the key range that no other run reaches into, so what
+// is left has no overlap and no deletes.
+func planWhole(s slicePieces, first, last []byte) []foldPick {
+	const why = "asked for"
+	withDelta := foldPick{slice: s.slice, delta: s.deltaEntries > 0, why: why}
+	var picks []foldPick
 	for _, component := range components(s.runs) {
-		wanted := len(component) > 1
+		wanted, met := len(component) > 1, false
 		for _, r := range component {
-			wanted = wanted || r.info.Tombstones > 0 || p.delta && meets(r, first, last)
+			wanted = wanted || r.info.Tombstones > 0
+			met = met || withDelta.delta && meets(r, first, last)
 		}
-		if wanted {
-			p.runs = append(p.runs, component...)
+		switch {
+		case met:
+			withDelta.runs = append(withDelta.runs, component...)
+		case wanted:
+			picks = append(picks, foldPick{slice: s.slice, runs: component, why: why})
 		}
 	}
-	return p
+	if withDelta.delta {
+		picks = append([]foldPick{withDelta}, picks...)
+	}
+	return picks
 }
 
 // keepsTombstones reports whether a fold of these runs and generations, whose

@@ -293,7 +293,7 @@ func (m *model) foldWhole() {
 	s := m.snapshot(m.table)
 	defer s.Release()
 	if n, exact := s.Rows(); !exact || n != uint64(len(m.content.rows)) {
-		m.tt.Errorf("after a fold there are %d rows (exact %t), want %d", n, exact, len(m.content.rows))
+		m.tt.Errorf("after a fold there are %d rows (exact %t), want %d; listed are\n%s", n, exact, len(m.content.rows), listed(s))
 	}
 }
 

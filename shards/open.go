@@ -5,7 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io/fs"
+	"os"
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow/memory"
@@ -68,7 +68,7 @@ func (s *Store) open(ctx context.Context, dir string) error {
 	}
 	var err error
 	if s.lock, err = pebble.LockDirectory(dbDir, s.fs); err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
+		if errors.Is(err, os.ErrNotExist) {
 			return fault.New(fault.NotFound, "STORE_NOT_FOUND", "there is no store in %s", dir)
 		}
 		return fault.New(fault.FailedPrecondition, "STORE_LOCKED",
@@ -80,7 +80,8 @@ func (s *Store) open(ctx context.Context, dir string) error {
 			return err
 		}
 	}
-	opts := pebbleOptions(s.options, vfs.OnDiskFull(s.fs, s.space.release), s.cache, s.failure, s.corrupt)
+	fs := logFS{vfs.OnDiskFull(s.fs, s.space.release), s.failure}
+	opts := pebbleOptions(s.options, fs, s.cache, s.failure, s.corrupt)
 	opts.Lock = s.lock
 	// Pebble's fatal paths while it opens end the goroutine, so it gets one.
 	err = s.guard("opening the store", func() error {
@@ -233,22 +234,38 @@ func (s *Store) Close() error {
 }
 
 func (s *Store) closePebble() (ended bool, err error) {
-	if s.failure.get() == nil {
-		return true, s.db.Close()
-	}
-	// A failed Pebble may hold locks for ever and may panic: it is given a
-	// moment and then left behind. Nothing that was acknowledged hangs on it.
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		defer func() { _ = recover() }()
-		_ = s.db.Close()
-	}()
-	select {
-	case <-done:
-		return true, nil
-	case <-time.After(closeWait):
-		s.logger.Warn("the failed store could not be closed; its files stay locked until the process ends")
+	if s.failure.stuck.Load() {
 		return false, nil
+	}
+	// A failed Pebble, or one that fails now, may hold locks for ever and may
+	// panic: it is given a moment and then left behind. Nothing that was
+	// acknowledged hangs on it.
+	result := make(chan error, 1)
+	go func() {
+		defer func() {
+			if r := recover(); r != nil {
+				result <- fmt.Errorf("closing the store: %v", r)
+			}
+		}()
+		result <- s.db.Close()
+	}()
+	failed := s.failure.failed
+	var late <-chan time.Time
+	for {
+		select {
+		case err := <-result:
+			if s.failure.get() != nil {
+				err = nil // its failure was told to every write
+			}
+			return true, err
+		case <-failed:
+			failed, late = nil, time.After(closeWait)
+			if s.failure.stuck.Load() {
+				return false, nil
+			}
+		case <-late:
+			s.logger.Warn("the failed store could not be closed; its files stay locked until the process ends")
+			return false, nil
+		}
 	}
 }

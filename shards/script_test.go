@@ -348,6 +348,11 @@ func (sc *script) stats(t *Table) (string, error) {
 func (sc *script) runs(t *Table) string {
 	s := sc.snapshot(t)
 	defer s.Release()
+	return listed(s)
+}
+
+// listed is the runs and generations of a snapshot.
+func listed(s *Snapshot) string {
 	var out strings.Builder
 	for _, r := range s.version.runs.list {
 		fmt.Fprintf(&out, "run %d: versions %d to %d, slices", r.id, r.least, r.greatest)
