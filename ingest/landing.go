@@ -83,19 +83,20 @@ func (w *Writer) publishAgain(ctx context.Context, l *landing, prepared []*shard
 		if !fault.Is(err, "SCHEMA_CHANGED") {
 			return err
 		}
-		if prepared, touched, err = w.prepareAgain(ctx, l); err != nil {
+		g, err := w.regroup(ctx, l.batches, l.first)
+		if err != nil {
+			g.release()
+			return err
+		}
+		if w.looks() { // a merge does not bring every column any more
+			return w.commitLooking(ctx, g, l.batches, l.position)
+		}
+		prepared, touched, err = w.prepare(ctx, g)
+		g.release()
+		if err != nil {
 			return err
 		}
 	}
-}
-
-func (w *Writer) prepareAgain(ctx context.Context, l *landing) ([]*shards.Prepared, []int, error) {
-	g, err := w.regroup(ctx, l.batches, l.first)
-	defer g.release()
-	if err != nil {
-		return nil, nil, err
-	}
-	return w.prepare(ctx, g)
 }
 
 // regroup binds the batches of one commit to the table's newest schema.

@@ -22,6 +22,36 @@ type look struct {
 	snapshot *shards.Snapshot
 	group    *group
 	mem      memory.Allocator
+	rows     []uint64 // about how many rows each slice holds
+}
+
+func newLook(table *shards.Table, snapshot *shards.Snapshot, group *group, mem memory.Allocator) *look {
+	l := &look{table: table, snapshot: snapshot, group: group, mem: mem}
+	for _, stat := range snapshot.SliceStats() {
+		l.rows = append(l.rows, stat.Rows+stat.DeltaRows)
+	}
+	return l
+}
+
+// One key looked up by itself costs about as much as reading so many rows in a
+// row, of the key columns or of others too (see BenchmarkLook).
+const (
+	lookRows      = 32
+	lookWholeRows = 4
+)
+
+// ranges is where the keys of a part are: a point each, or all that lies between
+// the first and the last where the slice holds little else.
+func (l *look) ranges(part sorted, columns []uint32) []run.Range {
+	worth := uint64(lookRows)
+	if len(columns) > 0 {
+		worth = lookWholeRows
+	}
+	n := part.keys.Len()
+	if uint64(n)*worth < l.rows[part.slice] {
+		return points(part)
+	}
+	return []run.Range{{Slice: part.slice, Low: part.keys.At(0), High: append(bytes.Clone(part.keys.At(n-1)), 0)}}
 }
 
 // exists tells for each key of each part whether the table has it.
@@ -58,7 +88,7 @@ func (l *look) match(ctx context.Context, part sorted, columns []uint32, each fu
 	}
 	scan, err := l.snapshot.Scan(ctx, shards.ScanRequest{
 		Columns:  append(ids, columns...),
-		Ranges:   points(part),
+		Ranges:   l.ranges(part, columns),
 		Order:    shards.Asc,
 		Limit:    -1,
 		Mem:      l.mem,

@@ -13,10 +13,10 @@ import (
 // from the look until the commit is visible it holds the slices' latches
 // exclusively. Where a row is refused, the batches before its own are published
 // first (none, if the stream is staged), so that the outcome does not depend on
-// how batches are grouped. batches is nil for staged streams.
-func (w *Writer) commitLooking(ctx context.Context, g *group, batches []arrow.RecordBatch) error {
+// how batches are grouped. batches is nil for staged streams; position is the
+// stream's behind the group.
+func (w *Writer) commitLooking(ctx context.Context, g *group, batches []arrow.RecordBatch, position Progress) error {
 	defer func() { g.release() }()
-	position := w.received
 	first := place(position.Batches - uint64(len(batches)))
 	start := position.Rows - uint64(g.rows())
 	var refusal error
@@ -84,8 +84,7 @@ func (w *Writer) tryLooking(ctx context.Context, g *group, position Progress) (*
 	if snapshot.Schema().Version != g.binding.schema.Version {
 		return nil, fault.New(fault.Aborted, "SCHEMA_CHANGED", "the table's schema changed")
 	}
-	look := &look{table: w.table, snapshot: snapshot, group: g, mem: w.options.Mem}
-	prepared, bad, err := look.prepare(ctx, parts)
+	prepared, bad, err := newLook(w.table, snapshot, g, w.options.Mem).prepare(ctx, parts)
 	if bad = earliest(twice, bad); err != nil || bad != nil {
 		discard(prepared)
 		return bad, err

@@ -27,6 +27,8 @@ type Options struct {
 	MaxBatch int64            // what one batch may take decoded; 0: limits.MessageBytes
 	// Committed is told after each commit what is durable. It must not block.
 	Committed func(Progress)
+
+	lookingBytes int64 // 0: the constant of this name
 }
 
 func (o Options) withDefaults() Options {
@@ -35,6 +37,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.MaxBatch == 0 {
 		o.MaxBatch = limits.MessageBytes
+	}
+	if o.lookingBytes == 0 {
+		o.lookingBytes = lookingBytes
 	}
 	if o.Committed == nil {
 		o.Committed = func(Progress) {}

@@ -31,10 +31,10 @@ func (w *Writer) stage(ctx context.Context, batches []arrow.RecordBatch) (n int,
 		w.received.Batches++
 		w.received.Rows += uint64(batch.NumRows())
 		switch {
-		case w.looks() && g.bytes > lookingBytes:
+		case w.looks() && g.bytes > w.options.lookingBytes:
 			return n, fault.New(fault.ResourceExhausted, "ATOMIC_LIMIT",
 				"the stream is atomic and in mode %s: its rows are held in memory until it ends, and they take more than %d bytes; send it in parts, or without atomic",
-				w.options.Mode, lookingBytes)
+				w.options.Mode, w.options.lookingBytes)
 		case !w.looks() && g.bytes >= limits.CommitBytes:
 			return n, w.stageGroup(ctx)
 		}
@@ -72,7 +72,7 @@ func (w *Writer) finishStaged(ctx context.Context) error {
 		if g == nil {
 			return w.publish(ctx, nil, w.received, false)
 		}
-		return staleStaged(w.commitLooking(ctx, g, nil))
+		return staleStaged(w.commitLooking(ctx, g, nil, w.received))
 	}
 	if err := w.stageGroup(ctx); err != nil {
 		return err

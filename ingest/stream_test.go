@@ -272,6 +272,37 @@ func TestSchemaChangesUnderAStream(t *testing.T) {
 	}
 }
 
+// A merge that brought every column of the table brings only some once a column
+// was added: the new one keeps its value.
+func TestColumnAddedUnderAMerge(t *testing.T) {
+	b := newBed(t)
+	table := b.create(ksv)
+	s := b.mustOpen(schemaOf(ksv), Options{Mode: ModeMerge})
+	require.NoError(t, s.write(row("a", 1, 1)))
+	require.NoError(t, s.Settle())
+	_, err := table.Alter(context.Background(), shards.Change{AddColumns: schemaOf("n:int64")})
+	require.NoError(t, err)
+	b.mustPut(ModeUpsert, ksv+" n:int64", `{"k":"a","s":1,"v":2,"n":7}`)
+	require.NoError(t, s.write(row("a", 1, 3)))
+	require.NoError(t, s.Settle())
+	require.NoError(t, s.write(row("b", 1, 4)))
+	require.NoError(t, s.finish())
+	require.Equal(t, uint64(3), s.Progress().Batches)
+	b.wantSorted("a 1 3 7", "b 1 4 null")
+}
+
+func TestAtomicStreamsThatLookAreBounded(t *testing.T) {
+	b := newBed(t)
+	b.create("k:string v:string")
+	s := b.mustOpen(schemaOf("k:string v:string"), Options{Mode: ModeInsert, Atomic: true, lookingBytes: 10_000})
+	require.NoError(t, s.write(`{"k":"a","v":"1"}`))
+	err := s.write(fmt.Sprintf(`{"k":"b","v":%q}`, strings.Repeat("x", 10_000)))
+	require.True(t, fault.Is(err, "ATOMIC_LIMIT"), "%v", err)
+	require.Equal(t, fault.ResourceExhausted, fault.Of(err).Kind)
+	s.Abort()
+	b.wantRows()
+}
+
 func TestAtomicStreamSaysThatTheSchemaChanged(t *testing.T) {
 	for _, mode := range []Mode{ModeUpsert, ModeInsert} {
 		b := newBed(t)

@@ -126,7 +126,7 @@ func (w *Writer) commit(ctx context.Context, g *group, batches []arrow.RecordBat
 			g.release()
 			return err
 		}
-		return w.commitLooking(ctx, g, batches)
+		return w.commitLooking(ctx, g, batches, w.received)
 	}
 	prepared, touched, err := w.prepare(ctx, g)
 	g.release()
@@ -211,6 +211,9 @@ func (w *Writer) publish(ctx context.Context, prepared []*shards.Prepared, posit
 	if err != nil {
 		discard(prepared)
 		return err
+	}
+	if len(prepared) == 0 && !replace {
+		commit = w.Progress().Commit // only the position was stored
 	}
 	w.advance(position, commit)
 	return nil
