@@ -63,8 +63,15 @@ func rescale128(arr arrow.Array, from, to arrow.DecimalType, in, out []byte) (ba
 			value = decimal128.FromI64(int64(arrow.GetData[int32](in)[i]))
 		case 64:
 			value = decimal128.FromI64(arrow.GetData[int64](in)[i])
-		default:
+		case 128:
 			value = arrow.GetData[decimal128.Num](in)[i]
+		default:
+			wide := arrow.GetData[decimal256.Num](in)[i]
+			if arr.IsValid(i) && !fits256(wide, from.GetPrecision()) {
+				return i
+			}
+			words := wide.Array() // from the least on; the upper two repeat the sign
+			value = decimal128.New(int64(words[1]), words[0])
 		}
 		if arr.IsNull(i) {
 			value = decimal128.Num{}
