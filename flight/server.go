@@ -116,7 +116,7 @@ func (s *Server) grpcOptions() []grpc.ServerOption {
 
 // Sizes of gRPC's buffers and HTTP/2 windows.
 const (
-	writeBuffer      = 1 << 20
+	writeBuffer      = 256 << 10
 	readBuffer       = 128 << 10
 	streamWindow     = 4 << 20
 	connectionWindow = 8 << 20
