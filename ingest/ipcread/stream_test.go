@@ -1,6 +1,7 @@
 package ipcread
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -316,6 +317,44 @@ func TestCutOffMessagesSayWhat(t *testing.T) {
 	require.ErrorContains(t, read(sent[1].DataHeader[:4], sent[1].DataBody), "[MESSAGE_INVALID]")
 	require.ErrorContains(t, read(nil, nil), "[MESSAGE_INVALID]")
 	require.ErrorContains(t, read(sent[0].DataHeader, nil), "second schema")
+}
+
+// A few bytes that announce gigantic vectors or point back to themselves ask for
+// no memory: arrow-go's own reader would end the process.
+func TestHeadersThatAnnounceTooMuch(t *testing.T) {
+	schema, batch := everyType(t, memory.DefaultAllocator)
+	defer batch.Release()
+	for _, message := range messages(t, schema, []arrow.RecordBatch{batch}) {
+		for at := 0; at+4 <= len(message.DataHeader); at += 4 {
+			for _, value := range []uint32{0x7FFFFFFF, 0xFFFFFFFF, 1 << 20, 0} {
+				header := append([]byte(nil), message.DataHeader...)
+				binary.LittleEndian.PutUint32(header[at:], value)
+				if _, err := Schema(header); err != nil {
+					require.NotNil(t, fault.Of(err), "%v", err)
+				}
+				s := NewStream(memory.DefaultAllocator, 1<<20)
+				_, err := s.Read(messages(t, schema, nil)[0].DataHeader, nil)
+				require.NoError(t, err)
+				got, err := s.Read(header, memory.NewBufferBytes(message.DataBody))
+				if err != nil {
+					require.NotNil(t, fault.Of(err), "%v", err)
+				} else if got != nil {
+					got.Release()
+				}
+				s.Release()
+			}
+		}
+	}
+}
+
+func TestSchemasNestedTooDeep(t *testing.T) {
+	dt := arrow.DataType(arrow.PrimitiveTypes.Int8)
+	for range 200 {
+		dt = arrow.ListOf(dt)
+	}
+	schema := arrow.NewSchema([]arrow.Field{{Name: "deep", Type: dt}}, nil)
+	_, err := Schema(messages(t, schema, nil)[0].DataHeader)
+	require.NotNil(t, fault.Of(err), "%v", err)
 }
 
 func FuzzRead(f *testing.F) {
