@@ -15,6 +15,7 @@ import (
 
 	"github.com/sheaf-db/sheaf/shards/block"
 	"github.com/sheaf-db/sheaf/shards/key"
+	"github.com/sheaf-db/sheaf/shards/run"
 )
 
 // bed is a store to test on: in memory, with checked Arrow memory, and with
@@ -371,4 +372,16 @@ func format(rows []values) string {
 		text.WriteByte('\n')
 	}
 	return text.String()
+}
+
+// pointRange is the ranges of a commit's keys.
+func pointRange(c Commit) []run.Range {
+	var ranges []run.Range
+	for _, rows := range c.Slices {
+		for i := range rows.Keys.Len() {
+			k := rows.Keys.At(i)
+			ranges = append(ranges, run.Range{Slice: rows.Slice, Low: k, High: key.Next(k)})
+		}
+	}
+	return ranges
 }
