@@ -16,6 +16,8 @@ PEERS ?= golimit,sheaf
 TABLES ?= lineitem,events
 # fuzz: how long each target runs
 FUZZTIME ?= 30s
+# soak: operations of each randomised model test
+OPERATIONS ?= 200000
 # bench: which Go benchmarks run
 BENCH ?= .
 # test-python: more arguments for pytest
@@ -73,9 +75,9 @@ bench-peers: $(BINARY) .venv/.bench-ready ## measure PEERS=a,b on TABLES=lineite
 		--peers $(PEERS) --tables $(TABLES) --scale $(or $(SCALE),1)
 
 .PHONY: soak
-soak: $(BINARY) .venv/.tests-ready ## the long forms of the randomised and the durability tests
-	SHEAF_SOAK=1 go test -timeout 3h -count 1 ./...
-	SHEAF_SOAK=1 SHEAF_BIN=$(CURDIR)/$(BINARY) $(PYTHON) -m pytest tests --timeout 7200 $(PYTEST_ARGS)
+soak: $(BINARY) .venv/.tests-ready ## the long forms of the randomised (OPERATIONS=n) and the durability tests
+	SHEAF_SOAK=$(OPERATIONS) go test -timeout 3h -count 1 ./...
+	SHEAF_SOAK=$(OPERATIONS) SHEAF_BIN=$(CURDIR)/$(BINARY) $(PYTHON) -m pytest tests --timeout 7200 $(PYTEST_ARGS)
 
 .PHONY: fuzz
 fuzz: ## every fuzz target for FUZZTIME=30s

@@ -24,6 +24,7 @@ class Sheaf(Peer):
         self.server = ServerProcess(
             [self.binary(), "serve", "--data", self.workdir / "data",
              "--listen", f"127.0.0.1:{port}"], port, self.workdir / "server.log")
+        self.address = f"127.0.0.1:{port}"
         location = flight.Location.for_grpc_tcp("127.0.0.1", port)
         self.connections = PerThread(lambda: flight.FlightClient(location))
 
@@ -56,6 +57,12 @@ class Sheaf(Peer):
 
     def upsert(self, table):
         self._put(table.schema.remove_metadata(), table.to_batches(), "upsert")
+
+    def import_parquet(self, path):
+        """By the command line, which is a Flight client like any other."""
+        subprocess.run([self.binary(), "import", TABLE, path, "--server", self.address, "--quiet",
+                        "--sharding-key", self.spec.shard, "--sorting-key", self.spec.sort,
+                        "--slices", str(self.slices)], check=True, stdout=subprocess.DEVNULL)
 
     def _put(self, schema, batches, mode):
         """Returns when the last row is durable; reads the acks only then."""
