@@ -6,15 +6,14 @@ import (
 	"encoding/base64"
 
 	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/apache/arrow-go/v18/arrow/flight"
 	"github.com/apache/arrow-go/v18/arrow/ipc"
 
 	"github.com/sheaf-db/sheaf/fault"
 	"github.com/sheaf-db/sheaf/ingest"
+	"github.com/sheaf-db/sheaf/ingest/ipcread"
 	"github.com/sheaf-db/sheaf/pushdown"
 	"github.com/sheaf-db/sheaf/request"
 	"github.com/sheaf-db/sheaf/shards"
-	"github.com/sheaf-db/sheaf/shards/canonical"
 )
 
 // tableText is the answer of DescribeTable.
@@ -58,7 +57,7 @@ func (s *Server) createTable(ctx context.Context, body []byte) (*tableText, erro
 	if err != nil {
 		return nil, err
 	}
-	schema, err := s.readSchema("schema", create.Schema)
+	schema, err := readSchema("schema", create.Schema)
 	if err != nil {
 		return nil, err
 	}
@@ -160,12 +159,12 @@ func (s *Server) alterTable(ctx context.Context, body []byte) (*tableText, error
 	}
 	change := shards.Change{Drop: alter.DropColumns, Rename: alter.RenameColumns}
 	if alter.AddColumns != nil {
-		if change.AddColumns, err = s.readSchema("add_columns", alter.AddColumns); err != nil {
+		if change.AddColumns, err = readSchema("add_columns", alter.AddColumns); err != nil {
 			return nil, err
 		}
 	}
 	if alter.WidenColumns != nil {
-		if change.Widen, err = s.readSchema("widen_columns", alter.WidenColumns); err != nil {
+		if change.Widen, err = readSchema("widen_columns", alter.WidenColumns); err != nil {
 			return nil, err
 		}
 	}
@@ -232,14 +231,12 @@ func (s *Server) schemaMessage(schema *arrow.Schema) []byte {
 	return message.Bytes()
 }
 
-// readSchema reads such a message out of the named field of a body.
-func (s *Server) readSchema(field string, message []byte) (schema *arrow.Schema, err error) {
-	err = guard(func() (err error) {
-		schema, err = flight.DeserializeSchema(message, s.allocator)
-		return err
-	})
-	if err != nil || schema == nil {
-		return nil, fault.Invalid("SCHEMA_INVALID", "field %q is not an Arrow schema that can be read: give base64 of the IPC schema message, as pyarrow's schema.serialize() makes it", field)
+// readSchema reads such a message out of the named field of a body. The message
+// may hold anything.
+func readSchema(field string, message []byte) (*arrow.Schema, error) {
+	schema, err := ipcread.SerializedSchema(message)
+	if found := fault.Of(err); found != nil && found.Reason == "MESSAGE_INVALID" {
+		return nil, fault.Invalid("SCHEMA_INVALID", "field %q: %s; give base64 of the IPC schema message, as pyarrow's schema.serialize() makes it", field, found.Message)
 	}
-	return canonical.PlainSchema(schema), nil
+	return schema, err
 }
