@@ -88,10 +88,8 @@ func ExampleServer() {
 	defer reader.Release()
 	for reader.Next() {
 		for row := range int(reader.RecordBatch().NumRows()) {
-			for _, column := range reader.RecordBatch().Columns() {
-				fmt.Print(column.ValueStr(row), " ")
-			}
-			fmt.Println()
+			columns := reader.RecordBatch().Columns()
+			fmt.Println(columns[0].ValueStr(row), columns[1].ValueStr(row), columns[2].ValueStr(row))
 		}
 	}
 	// Output:
