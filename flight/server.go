@@ -105,7 +105,6 @@ func (s *Server) grpcOptions() []grpc.ServerOption {
 		grpc.MaxRecvMsgSize(min(2*s.maxMessage+64<<20, math.MaxInt32)),
 		grpc.MaxSendMsgSize(math.MaxInt32),
 		grpc.WriteBufferSize(writeBuffer),
-		grpc.SharedWriteBuffer(true),
 		grpc.ReadBufferSize(readBuffer),
 		grpc.InitialWindowSize(streamWindow),
 		grpc.InitialConnWindowSize(connectionWindow),

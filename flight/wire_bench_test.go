@@ -46,7 +46,7 @@ func BenchmarkWire(b *testing.B) {
 	}{
 		{"arrow-go", &batchServer{batch: batch, batches: batches}, nil},
 		{"codec", ours, []grpc.ServerOption{codecOption}},
-		{"codec+buffers", ours, []grpc.ServerOption{codecOption, grpc.WriteBufferSize(writeBuffer), grpc.SharedWriteBuffer(true), grpc.ReadBufferSize(readBuffer)}},
+		{"codec+buffers", ours, []grpc.ServerOption{codecOption, grpc.WriteBufferSize(writeBuffer), grpc.ReadBufferSize(readBuffer)}},
 	} {
 		b.Run(test.name, func(b *testing.B) {
 			listener, err := net.Listen("tcp", "127.0.0.1:0")
