@@ -94,7 +94,7 @@ func (f smallFile) Write(p []byte) (int, error) {
 // They are refused by name before anything breaks, reads go on, freed space is
 // used again without a restart, and nothing acknowledged is missing.
 func TestDiskFull(t *testing.T) {
-	disk := &smallDisk{FS: vfs.NewCrashableMem(), size: 48 << 20}
+	disk := &smallDisk{FS: vfs.NewCrashableMem(), size: 24 << 20}
 	b := newBedOn(t, disk)
 	table := b.create("t", "k:int64 v:string", "k", "", 2)
 	rng := rand.New(rand.NewPCG(1, 1))
@@ -153,13 +153,13 @@ func TestDiskFull(t *testing.T) {
 	}
 	check()
 	full := len(content)
-	disk.resize(96 << 20)
+	disk.resize(40 << 20)
 	fill()
 	if len(content) <= full {
 		t.Fatal("freed space is not used")
 	}
 	check()
-	disk.resize(200 << 20)
+	disk.resize(100 << 20)
 	b.reopen()
 	table = b.table("t")
 	check()

@@ -26,6 +26,9 @@ import (
 // first seed.
 func TestModel(t *testing.T) {
 	operations, seed := 3000, uint64(1)
+	if testing.Short() {
+		operations = 800
+	}
 	if n, err := strconv.Atoi(os.Getenv("SHEAF_SOAK")); err == nil {
 		operations = n
 	}
