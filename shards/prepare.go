@@ -3,6 +3,7 @@ package shards
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -159,23 +160,13 @@ func (t *Table) writeRun(ctx context.Context, c Commit) (*listing, error) {
 			columns[i] = append(columns[i], batch[i])
 		}
 	}
-	ids := c.Schema.IDs()
-	for _, rows := range c.Slices {
-		if err = ctx.Err(); err != nil {
-			break
-		}
-		if rows.Keys.Len() == 0 {
-			continue
-		}
-		if rows.Tombstones {
-			err = w.AddDeletes(rows.Slice, rows.Keys)
-		} else {
-			err = w.AddRefs(rows.Slice, rows.Keys, ids, columns, rows.Refs)
-		}
-		if err != nil {
-			break
+	var rows []run.SliceRows
+	for _, r := range c.Slices {
+		if r.Keys.Len() > 0 {
+			rows = append(rows, run.SliceRows{Slice: r.Slice, Keys: r.Keys, Refs: r.Refs, Deletes: r.Tombstones})
 		}
 	}
+	err = w.AddSlices(ctx, c.Schema.IDs(), columns, rows, runtime.GOMAXPROCS(0))
 	if err != nil {
 		w.abort()
 		return nil, t.store.space.met(err)

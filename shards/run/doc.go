@@ -28,7 +28,7 @@
 // memory within a budget, and [Widener] reads columns that the schema has widened
 // since ([Widens]).
 //
-// The package never takes a commit number, never lists or removes a run, and
-// starts no goroutine; one Scan, Cursor or Writer belongs to one goroutine, Run
+// The package never takes a commit number, never lists or removes a run, and no
+// goroutine outlives a call (only Writer.AddSlices starts any); one Scan, Cursor or Writer belongs to one goroutine, Run
 // and Source to all.
 package run

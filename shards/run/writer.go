@@ -32,6 +32,7 @@ type Writer struct {
 	o       WriterOptions
 	prefix  []byte
 	sst     *sstable.Writer
+	set     func(name, value []byte) error // of sst, or of an image
 	encoder *block.Encoder
 	err     error // the first error; the writer is then good for Abort only
 
@@ -64,16 +65,23 @@ func NewWriter(o WriterOptions) *Writer {
 	if o.Mem == nil {
 		o.Mem = memory.DefaultAllocator
 	}
-	w := &Writer{
-		o:       o,
-		prefix:  layout.RunPrefix(o.Table, o.Run),
-		sst:     sstable.NewWriter(o.File, sstableOptions()),
-		encoder: block.NewEncoder(),
-	}
-	w.pending.mem, w.pending.most, w.leaf = o.Mem, limits.BlockRows, leafBlocks
-	w.info.Least = math.MaxUint64
+	w := &Writer{o: o, prefix: layout.RunPrefix(o.Table, o.Run), leaf: leafBlocks}
+	w.pending.most = limits.BlockRows
+	w = w.part()
+	w.sst = sstable.NewWriter(o.File, sstableOptions())
+	w.set = w.sst.Set
 	return w
 }
+
+// part is a writer of slices of the same run, without a file.
+func (w *Writer) part() *Writer {
+	return &Writer{
+		o: w.o, prefix: w.prefix, leaf: w.leaf, encoder: block.NewEncoder(), info: newInfo(),
+		pending: pending{mem: w.o.Mem, most: w.pending.most},
+	}
+}
+
+func newInfo() Info { return Info{Least: math.MaxUint64} }
 
 // Add takes the next rows of one slice: keys strictly increasing inside a slice
 // over all calls, slices increasing. cols are canonical arrays, one for each of
@@ -177,7 +185,7 @@ func (w *Writer) leave() error {
 	}
 	info, err := s.finish(func(name func(dst, prefix []byte, slice, part int) []byte, part int, value []byte) error {
 		w.name = name(w.name[:0], w.prefix, s.number, part)
-		return w.sst.Set(w.name, value)
+		return w.set(w.name, value)
 	})
 	if err != nil {
 		return err
@@ -193,7 +201,7 @@ func (w *Writer) cut() error {
 	}
 	b := w.pending.take()
 	defer b.release()
-	if err := w.versions(b); err != nil {
+	if err := w.versioned(b.perRow, b.least, b.greatest); err != nil {
 		return err
 	}
 	var err error
@@ -202,19 +210,19 @@ func (w *Writer) cut() error {
 		return fmt.Errorf("encode a block: %w", err)
 	}
 	w.name = layout.AppendBlock(w.name[:0], w.prefix, w.slice.number, b.last(), 0)
-	if err := w.sst.Set(w.name, w.value); err != nil {
+	if err := w.set(w.name, w.value); err != nil {
 		return err
 	}
 	return w.slice.add(b, uint64(len(w.value)))
 }
 
-// versions notes the versions of a block's rows.
-func (w *Writer) versions(b *cutBlock) error {
+// versioned notes the versions of some rows.
+func (w *Writer) versioned(perRow bool, least, greatest uint64) error {
 	has := -1
-	if b.perRow {
+	if perRow {
 		has = 1
 		w.info.PerRow = true
-		w.info.Least, w.info.Greatest = min(w.info.Least, b.least), max(w.info.Greatest, b.greatest)
+		w.info.Least, w.info.Greatest = min(w.info.Least, least), max(w.info.Greatest, greatest)
 	}
 	if w.perRow == -has {
 		return fmt.Errorf("BUG: some rows of a run have versions of their own, some have not")
