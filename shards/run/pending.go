@@ -151,29 +151,30 @@ func (p *pending) columns(ids []uint32, rows rowSource) error {
 	return nil
 }
 
-// room is how many of the rows from lo on go into the pending block: as many as
-// most and limits.BlockBytes allow, but a block has a row at least.
-func (p *pending) room(rows rowSource, lo, n int) int {
-	room := min(n-lo, p.most-p.rows())
-	fits := func(take int) bool {
-		total := p.plain
+// room is how many of the rows from lo on go into the pending block, and what
+// they take as plain Arrow: as many as most and limits.BlockBytes allow, but a
+// block has a row at least.
+func (p *pending) room(rows rowSource, lo, n int) (take int, plain int64) {
+	measure := func(take int) (total int64) {
 		for i := range p.vectors {
 			total += rows.plainBytes(i, lo, lo+take)
 		}
-		return total <= limits.BlockBytes
+		return total
 	}
-	take := room
-	if !fits(room) {
-		take = sort.Search(room, func(i int) bool { return !fits(i + 1) })
+	left := limits.BlockBytes - p.plain
+	take = min(n-lo, p.most-p.rows())
+	if plain = measure(take); plain <= left {
+		return take, plain
 	}
+	take = sort.Search(take, func(i int) bool { return measure(i+1) > left })
 	if take == 0 && p.rows() == 0 {
-		return 1
+		take = 1
 	}
-	return take
+	return take, measure(take)
 }
 
-// append takes rows [lo, hi).
-func (p *pending) append(keys *key.Keys, rows rowSource, lo, hi int) error {
+// append takes rows [lo, hi), which are plain bytes of plain Arrow.
+func (p *pending) append(keys *key.Keys, rows rowSource, lo, hi int, plain int64) error {
 	for i := lo; i < hi; i++ {
 		k := keys.At(i)
 		if n := p.keys.Len(); n > 0 && bytes.Compare(p.keys.At(n-1), k) >= 0 {
@@ -183,8 +184,8 @@ func (p *pending) append(keys *key.Keys, rows rowSource, lo, hi int) error {
 	}
 	for i, v := range p.vectors {
 		rows.appendTo(v, i, lo, hi)
-		p.plain += rows.plainBytes(i, lo, hi)
 	}
+	p.plain += plain
 	return nil
 }
 

@@ -132,14 +132,14 @@ func (w *Writer) add(slice int, keys *key.Keys, ids []uint32, rows rowSource) er
 		return w.fail(err)
 	}
 	for lo, n := 0, keys.Len(); lo < n; {
-		take := w.pending.room(rows, lo, n)
+		take, plain := w.pending.room(rows, lo, n)
 		if take == 0 {
 			if err := w.cut(); err != nil {
 				return w.fail(err)
 			}
 			continue
 		}
-		if err := w.pending.append(keys, rows, lo, lo+take); err != nil {
+		if err := w.pending.append(keys, rows, lo, lo+take, plain); err != nil {
 			return w.fail(err)
 		}
 		lo += take
