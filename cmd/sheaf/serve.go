@@ -23,12 +23,12 @@ const defaultMemory = 1 << 30
 // are being received.
 const cacheShare = 4
 
-// stopPatience is how long running calls may go on after a signal to stop.
-const stopPatience = 20 * time.Second
+// defaultDrain is how long running calls may go on after a signal to stop.
+const defaultDrain = 20 * time.Second
 
 const serveHelp = `Open a data directory, making it if it is not there, and answer Arrow Flight
-until a signal asks to stop (SIGINT, SIGTERM): then running calls get 20 seconds
-to finish. A row that was acknowledged is on disk, however the process ends.
+until a signal asks to stop (SIGINT, SIGTERM): then running calls get some time,
+--drain, to finish. A row that was acknowledged is on disk, however the process ends.
 
 One process owns a data directory at a time. Log lines go to stderr.`
 
@@ -40,6 +40,7 @@ type serveFlags struct {
 	data, listen        string
 	memory, maxMessage  byteSize
 	logLevel, logFormat string
+	drain               time.Duration
 }
 
 func newServe() *cobra.Command {
@@ -60,6 +61,7 @@ func newServe() *cobra.Command {
 	flags.StringVar(&f.listen, "listen", defaultAddress, "address to listen on, host:port; port 0 takes a free one")
 	flags.Var(&f.memory, "memory", "bound for caches and for messages being received")
 	flags.Var(&f.maxMessage, "max-message", "largest message taken, after decompression")
+	flags.DurationVar(&f.drain, "drain", defaultDrain, "how long running calls may go on after a signal to stop")
 	flags.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
 	flags.StringVar(&f.logFormat, "log-format", "text", "text or json")
 	return command
@@ -100,7 +102,7 @@ func (f *serveFlags) run(ctx context.Context, errs io.Writer) error {
 	case err = <-served: // the listener failed
 	case <-ctx.Done():
 		logger.Info("stopping")
-		patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopPatience)
+		patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), f.drain)
 		server.Stop(patience)
 		cancel()
 		err = <-served

@@ -69,15 +69,19 @@ class Gateway:
     def alive(self):
         return self.process is not None and self.process.poll() is None
 
+    def ask_to_stop(self):
+        self.process.send_signal(signal.SIGTERM)
+
     def stop(self):
         """End it as an operator does; a hanging or failing stop is an error."""
-        if not self.alive():
+        if self.process is None:
             return
-        self.client.close()
-        self.process.send_signal(signal.SIGTERM)
+        if self.alive():
+            self.client.close()
+            self.ask_to_stop()
         code = self.process.wait(60)
         self._reader.join()
-        assert code == 0, f"the gateway stopped with {code}:\n{self.log_tail()}"
+        assert code in (0, -signal.SIGKILL), f"the gateway stopped with {code}:\n{self.log_tail()}"
 
     def kill(self):
         """End it as a power cut does, as far as the process goes."""
@@ -94,6 +98,11 @@ class Gateway:
     def memory(self):
         """Resident bytes of the process."""
         return psutil.Process(self.process.pid).memory_info().rss
+
+    def peak_memory(self):
+        """The most resident bytes that the process ever had."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(status.split("VmHWM:")[1].split()[0]) * 1024
 
     def cpu_seconds(self):
         times = psutil.Process(self.process.pid).cpu_times()

@@ -60,7 +60,7 @@ def check(client, name, writers):
 
 
 def test_no_acknowledged_row_is_lost_by_a_kill(tmp_path, name):
-    rng = random.Random(MOMENTS)
+    rng, acknowledged = random.Random(MOMENTS), 0
     gateway = Gateway(tmp_path)
     gateway.start()
     try:
@@ -80,9 +80,11 @@ def test_no_acknowledged_row_is_lost_by_a_kill(tmp_path, name):
                 thread.join()
             assert gateway.start() < 10
             check(gateway.client, table, writers)
+            acknowledged += sum(writer.acknowledged for writer in writers)
             if moment % 5 == 4:
                 gateway.client.fold(table)
                 check(gateway.client, table, writers)
+        assert acknowledged > 10 * MOMENTS  # there was something to lose
         gateway.stop()
         gateway.expect_clean_log()
     finally:

@@ -5,6 +5,7 @@ import time
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
 from . import LONG
 from .rows import ksv, same, values
@@ -128,6 +129,26 @@ def test_a_load_into_very_many_slices(own_gateway, name):
     gateway.restart()
     gateway.client.fold(name)
     same(gateway.client.get(name), table, "k")
+
+
+@pytest.mark.parametrize("mode", ["upsert", "replace_table"])
+def test_a_stream_far_larger_than_memory(own_gateway, name, mode):
+    memory, total = ("1GiB", 6 << 30) if LONG else ("128MiB", 300 << 20)
+    gateway = own_gateway("--memory", memory)
+    client, step = gateway.client, 16_384
+    schema = pa.schema([("k", pa.int64()), ("noise", pa.binary(1000))])
+    client.put(name, [], schema=schema, sharding_key=["k"])
+    rng, rows = np.random.default_rng(5), total // 1008 // step * step
+    noise = pa.FixedSizeBinaryArray.from_buffers(
+        pa.binary(1000), step, [None, pa.py_buffer(rng.bytes(1000 * step))])
+    with client.putting(name, schema, mode=mode) as stream:
+        for first in range(0, rows, step):
+            stream.write(pa.record_batch([np.arange(first, first + step), noise], schema=schema))
+    assert stream.acks[-1].rows == rows
+    assert client.count(name) == rows
+    found = client.get(name, where=[["k", "=", rows - 1]])
+    assert found["noise"][0].as_py() == noise[step - 1].as_py()
+    assert gateway.peak_memory() < (2 << 30 if LONG else 600 << 20)
 
 
 def test_very_many_tables(own_gateway):
