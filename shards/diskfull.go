@@ -14,11 +14,11 @@ import (
 )
 
 // A full disk must not reach Pebble's log or manifest, where a failed write is
-// fatal. Three lines of defence: commits are refused while little space is left
-// (check); what Pebble writes goes through vfs.OnDiskFull, which deletes the
+// fatal. Four lines of defence: commits are refused while little space is left
+// (check); sstables, of Pebble's and of ours, may not take the last of it
+// (reserve); what Pebble writes goes through vfs.OnDiskFull, which deletes the
 // ballast file and tries again; and what fails all the same latches the store
-// (failure.go). Run files are written past OnDiskFull: a bulk load that hits the
-// end of the disk gets its error and the ballast stays for the log.
+// (failure.go).
 type diskSpace struct {
 	fs      vfs.FS // not wrapped
 	dir     string
@@ -26,7 +26,8 @@ type diskSpace struct {
 	logger  *slog.Logger
 
 	full    atomic.Bool // ENOSPC was met and space is not back yet
-	written atomic.Int64
+	written atomic.Int64 // since the last look
+	every   atomic.Int64 // when to look again
 
 	mu   sync.Mutex
 	size int64 // of the ballast that is wanted
@@ -34,11 +35,12 @@ type diskSpace struct {
 
 const (
 	maxBallastBytes = 64 << 20
+	minBallastBytes = 1 << 20
 	// ballastShare of what is free when the ballast is made: small disks get a
 	// small one.
 	ballastShare = 64
 	// checkEveryBytes is how much is committed between two looks at the free
-	// space.
+	// space, less with a small ballast.
 	checkEveryBytes = 4 << 20
 )
 
@@ -50,10 +52,11 @@ func (d *diskSpace) open() error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.size = int64(min(maxBallastBytes, usage.AvailBytes/ballastShare))
+	d.size = int64(min(max(usage.AvailBytes/ballastShare, minBallastBytes), maxBallastBytes))
 	if info, err := d.fs.Stat(d.ballast); err == nil {
 		d.size = max(d.size, min(info.Size(), maxBallastBytes))
 	}
+	d.every.Store(min(d.size, checkEveryBytes))
 	return d.inflate(usage)
 }
 
@@ -92,6 +95,35 @@ func (d *diskSpace) release() {
 	}
 }
 
+// reserve refuses a write to an sstable that would leave less than a ballast's
+// worth of space: that much is for the log and the manifest.
+func (d *diskSpace) reserve(bytes int) error {
+	usage, err := d.fs.GetDiskUsage(d.dir)
+	if err != nil {
+		return nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if usage.AvailBytes < uint64(bytes)+uint64(d.size) {
+		d.full.Store(true)
+		return syscall.ENOSPC
+	}
+	return nil
+}
+
+// reservedFile is an sstable being written.
+type reservedFile struct {
+	vfs.File
+	space *diskSpace
+}
+
+func (f reservedFile) Write(p []byte) (int, error) {
+	if err := f.space.reserve(len(p)); err != nil {
+		return 0, err
+	}
+	return f.File.Write(p)
+}
+
 // met notes an ENOSPC that did not come through OnDiskFull.
 func (d *diskSpace) met(err error) error {
 	if !errors.Is(err, syscall.ENOSPC) {
@@ -110,8 +142,7 @@ func diskFull() *fault.Error {
 // space is looked at once in a while, and at every commit while it is short.
 func (d *diskSpace) check(bytes int64) error {
 	short := d.full.Load()
-	written := d.written.Add(bytes)
-	if !short && written < checkEveryBytes && bytes < checkEveryBytes {
+	if !short && d.written.Add(bytes) < d.every.Load() {
 		return nil
 	}
 	d.written.Store(0)

@@ -254,6 +254,7 @@ func (t *Table) merge(ctx context.Context, in *foldInput) ([]*listing, error) {
 	for i, f := range files {
 		paths = append(paths, f.path)
 		outputs = append(outputs, listingOf(f.id, s.version.schema, infos[i]))
+		outputs[i].sequence = files[0].id
 	}
 	if err := t.store.ingest(ctx, paths); err != nil {
 		return nil, err

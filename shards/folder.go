@@ -18,6 +18,7 @@ type folds struct {
 	dirty   bool              // something was written since the last look
 	retryAt map[int]time.Time // slices whose fold failed
 	depth   int               // most runs over one key, at the last look
+	rest    time.Time         // no look before: looks take a small share of a core
 	moved   chan struct{}     // closed and replaced when a fold ends
 }
 
@@ -37,7 +38,7 @@ const retryFold = 30 * time.Second
 // further the folds are behind, so that the rate of writes falls to that of the
 // folds.
 const (
-	slowDepth = 24 // runs over one key
+	slowDepth = 32 // runs over one key: more than the policy leaves
 	slowDelta = 8  // times foldDeltaBytes in a slice
 	slowStep  = 5 * time.Millisecond
 	slowMost  = 500 * time.Millisecond
@@ -101,13 +102,22 @@ func (f *folds) ended(slice int, err error) {
 	f.moved = make(chan struct{})
 }
 
-// takeDirty reports whether the table wants a look.
-func (f *folds) takeDirty() bool {
+// lookShare is how many times as long as a look took the next one waits, if
+// there was nothing to do: many small commits are not each worth a look.
+const lookShare = 20
+
+// takeDirty reports whether the table wants a look, and if not yet, when.
+func (f *folds) takeDirty() (look bool, wait time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	was := f.dirty
+	if !f.dirty {
+		return false, 0
+	}
+	if wait = time.Until(f.rest); wait > 0 {
+		return false, wait
+	}
 	f.dirty = false
-	return was
+	return true, 0
 }
 
 // folder is the background work of a store: workers that look at tables that
@@ -171,11 +181,18 @@ func (f *folder) loop() {
 	}
 }
 
-// round looks at every dirty table (or at all) until the policy wants nothing.
+// round looks at every dirty table (or once at all) until the policy wants
+// nothing.
 func (f *folder) round(all bool) {
 	for _, t := range f.store.Tables("") {
-		for t.folds.takeDirty() || all {
-			all = false
+		for first := true; ; first = false {
+			look, wait := t.folds.takeDirty()
+			if wait > 0 {
+				time.AfterFunc(wait, f.signal)
+			}
+			if !look && !(all && first) {
+				break
+			}
 			if f.ctx.Err() != nil || f.store.failure.get() != nil {
 				return
 			}
@@ -208,6 +225,7 @@ func (f *folder) foldTable(t *Table) {
 
 // plan asks the policy, leaving out slices that failed not long ago.
 func (t *Table) plan() []foldPick {
+	began := time.Now()
 	s, err := t.Snapshot()
 	if err != nil {
 		return nil // dropped
@@ -217,14 +235,18 @@ func (t *Table) plan() []foldPick {
 	most := 0
 	for slice := range t.slices {
 		p := s.pieces(slice)
-		most = max(most, depth(p.runs))
+		most = max(most, len(deepest(p.runs)))
 		all = append(all, p)
 	}
 	picks := planFolds(all)
 	t.folds.mu.Lock()
 	defer t.folds.mu.Unlock()
 	t.folds.depth = most
-	return slices.DeleteFunc(picks, func(p foldPick) bool { return time.Now().Before(t.folds.retryAt[p.slice]) })
+	picks = slices.DeleteFunc(picks, func(p foldPick) bool { return time.Now().Before(t.folds.retryAt[p.slice]) })
+	if len(picks) == 0 {
+		t.folds.rest = time.Now().Add(lookShare * time.Since(began))
+	}
+	return picks
 }
 
 // tryLatch takes a slice's fold latch if nobody has it.

@@ -7,15 +7,19 @@ import (
 )
 
 // The fold policy is tiered, slice by slice, over the runs of a slice and its
-// delta. With n the bytes of a slice:
+// delta. What one fold wrote is a sequence: runs that do not overlap one another
+// and count as one, of their common size; the run of a commit is a sequence of
+// its own. With n the bytes of a slice:
 //
-//   - At most tierRuns-1 runs of about one size (within a factor of tierRatio)
-//     overlap anywhere for long, so at most (tierRuns-1) · (1 + log₄(n / 1 MiB))
-//     runs overlap a key: 18 in a slice of 1 GiB.
-//   - A run is merged with at least tierRuns-1 others of a quarter of its size or
-//     more, so the result is at least 1.75 times as large: a row is rewritten at
-//     most log₁.₇₅(n / 1 MiB) times, 13 in a slice of 1 GiB, and typically, with
-//     runs of equal size, log₄: 5.
+//   - Of the sequences over one key at most tierSequences-1 are of about one size
+//     (within a factor of tierRatio) for long, so at most
+//     (tierSequences-1) · (1 + log₄(n / 64 KiB)) of them lie over a key: 24 in a
+//     slice of 1 GiB. Usually there are half as many, since a fold takes all
+//     that are smaller along.
+//   - A sequence is merged with at least tierSequences-1 others of a quarter of
+//     its size or more, so the result is at least 1.75 times as large, and with
+//     equal sizes 4 times: a row is rewritten about log₄(n / first size) times,
+//     5 for commits of 1 MiB a slice in a slice of 1 GiB.
 //   - A run of which more is dead than alive is rewritten for that alone, once:
 //     its dead bytes stay below the live ones.
 //   - When more than a quarter of the rows of runs that hang together are
@@ -26,10 +30,10 @@ const (
 	foldDeltaBytes = 4 << 20
 	foldDeltaTotal = 64 << 20
 
-	tierRuns  = 4
-	tierRatio = 4
-	// tierFloor: runs below it count as one size.
-	tierFloor = 1 << 20
+	tierSequences = 4
+	tierRatio     = 4
+	// tierFloor: sequences below it count as one size.
+	tierFloor = 64 << 10
 
 	// smallRun and smallRuns bound the number of runs that overlap nothing: so
 	// many small neighbours in one slice are merged into one.
@@ -110,9 +114,9 @@ func planSlice(s slicePieces) foldPick {
 			}
 			return foldPick{slice: s.slice, runs: component, why: "deletes"}
 		}
-		if tier := pickTier(component); len(tier) > len(p.runs) {
-			p.runs, p.why = tier, "overlap"
-		}
+	}
+	if tier := pickTier(s.runs); tier != nil {
+		p.runs, p.why = tier, "overlap"
 	}
 	if len(p.runs) > 0 {
 		return p
@@ -169,58 +173,71 @@ func components(runs []sliceRun) [][]sliceRun {
 	return groups
 }
 
-// depth is the largest number of runs of a slice that overlap one key.
-func depth(runs []sliceRun) int {
-	type edge struct {
-		key []byte
-		end bool
-	}
-	var edges []edge
-	for _, r := range runs {
-		edges = append(edges, edge{r.info.First, false}, edge{r.info.Last, true})
-	}
-	slices.SortFunc(edges, func(a, b edge) int {
-		if c := bytes.Compare(a.key, b.key); c != 0 {
-			return c
+// deepest is the runs of a slice over one key where most runs overlap.
+func deepest(runs []sliceRun) []sliceRun {
+	sorted := slices.Clone(runs)
+	slices.SortFunc(sorted, func(a, b sliceRun) int { return bytes.Compare(a.info.First, b.info.First) })
+	// Most runs overlap where one of them begins: over, in the order of their
+	// ends, are those over that key.
+	var over, most []sliceRun
+	for _, r := range sorted {
+		ended := slices.IndexFunc(over, func(o sliceRun) bool { return bytes.Compare(o.info.Last, r.info.First) >= 0 })
+		if ended < 0 {
+			ended = len(over)
 		}
-		switch { // ranges are closed: what begins at a key meets what ends there
-		case a.end == b.end:
-			return 0
-		case a.end:
-			return 1
+		over = over[ended:]
+		at, _ := slices.BinarySearchFunc(over, r, func(a, b sliceRun) int { return bytes.Compare(a.info.Last, b.info.Last) })
+		over = slices.Insert(slices.Clone(over), at, r)
+		if len(over) > len(most) {
+			most = over
 		}
-		return -1
-	})
-	now, most := 0, 0
-	for _, e := range edges {
-		if e.end {
-			now--
-			continue
-		}
-		now++
-		most = max(most, now)
 	}
 	return most
 }
 
-// pickTier is the smallest runs of a component up to and with the first
-// tierRuns of about one size; nil if there are none.
-func pickTier(component []sliceRun) []sliceRun {
-	if depth(component) < tierRuns {
+// sequence is what one fold wrote, as far as a slice still lists it.
+type sequence struct {
+	runs  []sliceRun
+	bytes uint64
+}
+
+// pickTier is the runs to merge so that fewer overlap: of the sequences over the
+// deepest key the first tierSequences of about one size, and all that are
+// smaller; nil if there are none.
+func pickTier(runs []sliceRun) []sliceRun {
+	over := deepest(runs)
+	if len(over) < tierSequences {
 		return nil
 	}
-	size := func(r sliceRun) uint64 { return max(r.info.Bytes, tierFloor) }
-	sorted := slices.Clone(component)
-	slices.SortFunc(sorted, func(a, b sliceRun) int { return cmp.Compare(size(a), size(b)) })
-	for i := 0; i+tierRuns <= len(sorted); i++ {
-		end := i + tierRuns
-		if size(sorted[end-1]) > tierRatio*size(sorted[i]) {
+	byNumber := map[uint64]*sequence{}
+	for _, r := range over {
+		byNumber[r.run.sequence] = &sequence{}
+	}
+	for _, r := range runs {
+		if q := byNumber[r.run.sequence]; q != nil {
+			q.runs = append(q.runs, r)
+			q.bytes += r.info.Bytes
+		}
+	}
+	var sorted []*sequence
+	for _, q := range byNumber {
+		q.bytes = max(q.bytes, tierFloor)
+		sorted = append(sorted, q)
+	}
+	slices.SortFunc(sorted, func(a, b *sequence) int { return cmp.Compare(a.bytes, b.bytes) })
+	for i := 0; i+tierSequences <= len(sorted); i++ {
+		end := i + tierSequences
+		if sorted[end-1].bytes > tierRatio*sorted[i].bytes {
 			continue
 		}
-		for end < len(sorted) && size(sorted[end]) <= tierRatio*size(sorted[i]) {
+		for end < len(sorted) && sorted[end].bytes <= tierRatio*sorted[i].bytes {
 			end++ // all of that size, while it is being done
 		}
-		return sorted[:end]
+		var picked []sliceRun
+		for _, q := range sorted[:end] {
+			picked = append(picked, q.runs...)
+		}
+		return picked
 	}
 	return nil
 }

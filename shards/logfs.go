@@ -21,6 +21,7 @@ import (
 type logFS struct {
 	vfs.FS
 	failure *failure
+	space   *diskSpace
 }
 
 // critical reports whether a file is one whose failure Pebble cannot live with.
@@ -60,7 +61,7 @@ func (fs logFS) guarded(doing, name string, f vfs.File, err error) (vfs.File, er
 			time.Sleep(retryPause)
 			return nil, err
 		}
-		return tableFile{f}, nil
+		return tableFile{reservedFile{f, fs.space}}, nil
 	}
 	base := fs.FS.PathBase(name)
 	fs.failure.stop(doing+" "+base, err)

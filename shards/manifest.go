@@ -14,8 +14,11 @@ type listing struct {
 	of      int    // slices of the table when the run was written
 	written int    // slices the run was written with; more than len(slices): dead bytes
 	bytes   uint64 // of the file
-	commit  uint64 // version of all rows, unless perRow
-	perRow  bool
+	// sequence is shared by the runs that one fold wrote, which do not overlap:
+	// the id of the first of them.
+	sequence uint64
+	commit   uint64 // version of all rows, unless perRow
+	perRow   bool
 	// least and greatest bound the versions of the rows.
 	least, greatest uint64
 }
@@ -23,7 +26,7 @@ type listing struct {
 const listingFormat byte = 1
 
 func (l *listing) encode() []byte {
-	r := newRecord(listingFormat).number(uint64(l.schema)).number(uint64(l.of)).number(uint64(l.written)).number(l.bytes)
+	r := newRecord(listingFormat).number(uint64(l.schema)).number(uint64(l.of)).number(uint64(l.written)).number(l.bytes).number(l.sequence)
 	perRow := uint64(0)
 	if l.perRow {
 		perRow = 1
@@ -39,7 +42,7 @@ func (l *listing) encode() []byte {
 
 func decodeListing(id uint64, data []byte) (*listing, error) {
 	r := readRecord("manifest entry of a run", listingFormat, append([]byte(nil), data...))
-	l := &listing{id: id, schema: uint32(r.number()), of: int(r.number()), written: int(r.number()), bytes: r.number()}
+	l := &listing{id: id, schema: uint32(r.number()), of: int(r.number()), written: int(r.number()), bytes: r.number(), sequence: r.number()}
 	l.perRow, l.commit, l.least, l.greatest = r.number() == 1, r.number(), r.number(), r.number()
 	for range r.count() {
 		s := run.SliceInfo{
@@ -52,10 +55,10 @@ func decodeListing(id uint64, data []byte) (*listing, error) {
 	return l, r.done()
 }
 
-// listingOf describes a run just written.
+// listingOf describes a run just written, which is a sequence of its own.
 func listingOf(id uint64, schema *Schema, info run.Info) *listing {
 	return &listing{
-		id: id, schema: schema.Version, slices: info.Slices, of: schema.Slices, written: len(info.Slices),
+		id: id, sequence: id, schema: schema.Version, slices: info.Slices, of: schema.Slices, written: len(info.Slices),
 		bytes: info.Bytes, perRow: info.PerRow, least: info.Least, greatest: info.Greatest,
 	}
 }

@@ -80,7 +80,7 @@ func (s *Store) open(ctx context.Context, dir string) error {
 			return err
 		}
 	}
-	fs := logFS{vfs.OnDiskFull(s.fs, s.space.release), s.failure}
+	fs := logFS{vfs.OnDiskFull(s.fs, s.space.release), s.failure, s.space}
 	opts := pebbleOptions(s.options, fs, s.cache, s.failure, s.corrupt)
 	opts.Lock = s.lock
 	// Pebble's fatal paths while it opens end the goroutine, so it gets one.

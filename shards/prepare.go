@@ -200,7 +200,7 @@ func (t *Table) createRun() (*runFile, error) {
 		return nil, t.store.space.met(fmt.Errorf("creating a run: %w", err))
 	}
 	w := run.NewWriter(run.WriterOptions{
-		Mem: t.store.options.Allocator, File: objstorageprovider.NewFileWritable(file),
+		Mem: t.store.options.Allocator, File: objstorageprovider.NewFileWritable(reservedFile{file, t.store.space}),
 		Table: t.id, Run: id, Key: t.key,
 	})
 	return &runFile{Writer: w, store: t.store, id: id, path: path}, nil
