@@ -38,8 +38,9 @@ func (a *arrays) plainBytes(column, lo, hi int) int64 { return plainBytes(a.cols
 
 // scattered are rows that lie in several batches.
 type scattered struct {
-	srcs [][]arrow.Array // [column][batch]
-	refs []block.Ref
+	srcs    [][]arrow.Array // [column][batch]
+	refs    []block.Ref
+	offsets [][][]int32 // [column][batch] of text, as far as they were needed
 }
 
 func (s *scattered) columns() int { return len(s.srcs) }
@@ -54,17 +55,36 @@ func (s *scattered) plainBytes(column, lo, hi int) int64 {
 	if lo == hi {
 		return 0
 	}
-	srcs, total := s.srcs[column], int64(0)
-	if n, ok := rowBits(s.dataType(column)); ok {
+	dt := s.dataType(column)
+	if n, ok := rowBits(dt); ok {
 		return int64(hi-lo) * n / 8
 	}
+	if id := dt.ID(); id == arrow.STRING || id == arrow.BINARY {
+		return 4*int64(hi-lo) + s.textBytes(column, lo, hi)
+	}
+	total := int64(0)
 	for _, ref := range s.refs[lo:hi] {
-		switch a := srcs[ref.Batch].(type) { // the commonest kind without a call
-		case *array.String:
-			total += 4 + int64(a.ValueLen(int(ref.Row)))
-		default:
-			total += plainBytes(a, int(ref.Row), int(ref.Row)+1)
+		total += plainBytes(s.srcs[column][ref.Batch], int(ref.Row), int(ref.Row)+1)
+	}
+	return total
+}
+
+// textBytes is the bytes of text in some rows, without a call for each.
+func (s *scattered) textBytes(column, lo, hi int) (total int64) {
+	if s.offsets == nil {
+		s.offsets = make([][][]int32, len(s.srcs))
+	}
+	if s.offsets[column] == nil {
+		s.offsets[column] = make([][]int32, len(s.srcs[column]))
+	}
+	offsets := s.offsets[column]
+	for _, ref := range s.refs[lo:hi] {
+		of := offsets[ref.Batch]
+		if of == nil {
+			of = s.srcs[column][ref.Batch].(interface{ ValueOffsets() []int32 }).ValueOffsets()
+			offsets[ref.Batch] = of
 		}
+		total += int64(of[ref.Row+1] - of[ref.Row])
 	}
 	return total
 }
