@@ -21,7 +21,7 @@ type inbound struct {
 	Descriptor  *flight.FlightDescriptor // nil where absent
 	Header      []byte                   // IPC message flatbuffer; owned by the message, plain Go memory
 	AppMetadata []byte                   // plain Go memory
-	Body        *memory.Buffer           // nil where absent; 64-byte aligned, from the server's allocator; arrays over it retain it
+	Body        *memory.Buffer           // nil where absent; 64-byte aligned, recycled; arrays over it retain it
 	Size        int                      // bytes on the wire
 
 	limit     int // larger messages are refused
@@ -37,7 +37,7 @@ type inbound struct {
 // elsewhere. Errors: io.EOF at the end of the stream, *fault.Error for what the
 // message or a limit forbids, else what gRPC says.
 func (s *Server) receive(stream grpc.ServerStream) (*inbound, error) {
-	message := &inbound{limit: s.maxMessage, allocator: s.allocator, budget: s.received}
+	message := &inbound{limit: s.maxMessage, allocator: s.scanMemory, budget: s.received}
 	if err := stream.RecvMsg(message); err != nil {
 		return nil, err
 	}

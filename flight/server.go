@@ -42,7 +42,7 @@ type Server struct {
 
 	store       *shards.Store
 	allocator   memory.Allocator
-	scanMemory  memory.Allocator // of vectors: need not be zeroed
+	scanMemory  memory.Allocator // of vectors and received bodies, which are written whole: need not be zeroed
 	log         *slog.Logger
 	memory      int64
 	maxMessage  int
