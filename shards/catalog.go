@@ -55,7 +55,7 @@ func (e *entry) encode() ([]byte, error) {
 		}
 		r.bytes(message)
 	}
-	return r.data, nil
+	return r.seal(), nil
 }
 
 func decodeEntry(data []byte) (*entry, error) {
@@ -108,7 +108,13 @@ func encodeArrowSchema(schema *arrow.Schema) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-func decodeArrowSchema(message []byte) (*arrow.Schema, error) {
+func decodeArrowSchema(message []byte) (schema *arrow.Schema, err error) {
+	// The flatbuffers below it index where damaged bytes tell them to.
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("decoding a schema: %v", r)
+		}
+	}()
 	r, err := ipc.NewReader(bytes.NewReader(message))
 	if err != nil {
 		return nil, fmt.Errorf("decoding a schema: %w", err)

@@ -25,7 +25,7 @@ type diskSpace struct {
 	ballast string // path; empty in a read-only store
 	logger  *slog.Logger
 
-	full    atomic.Bool // ENOSPC was met and space is not back yet
+	full    atomic.Bool  // ENOSPC was met and space is not back yet
 	written atomic.Int64 // since the last look
 	every   atomic.Int64 // when to look again
 

@@ -86,12 +86,15 @@ func (j *janitor) remove(list []removal) {
 	}
 }
 
+// eraseAtOnce is how many removals a closing store may have to wait for.
+const eraseAtOnce = 16
+
 func (j *janitor) work() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for len(j.queue) > 0 && !j.stop {
-		list := j.queue
-		j.queue = nil
+		list := j.queue[:min(len(j.queue), eraseAtOnce)]
+		j.queue = j.queue[len(list):]
 		j.mu.Unlock()
 		err := j.store.erase(list)
 		j.mu.Lock()

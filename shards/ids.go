@@ -62,7 +62,7 @@ func (l *ids) take(n uint64) (first uint64, err error) {
 	}
 	if l.next+n > l.limit {
 		limit := l.next + n + l.step
-		value := newRecord(idsFormat).number(limit).data
+		value := newRecord(idsFormat).number(limit).seal()
 		err := l.store.guard("moving the high-water mark of ids", func() error {
 			return l.store.db.Set(layout.IDsKey(l.kind), value, pebble.Sync)
 		})

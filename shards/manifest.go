@@ -37,7 +37,7 @@ func (l *listing) encode() []byte {
 		r.number(uint64(s.Slice)).number(s.Rows).number(s.Tombstones).number(s.Bytes).number(s.Plain).number(uint64(s.Blocks))
 		r.bytes(s.First).bytes(s.Last)
 	}
-	return r.data
+	return r.seal()
 }
 
 func decodeListing(id uint64, data []byte) (*listing, error) {
@@ -116,7 +116,7 @@ func encodeGenerations(list []generationCount) []byte {
 	for _, g := range list {
 		r.number(g.number).number(g.entries).number(g.tombstones).number(g.size)
 	}
-	return r.data
+	return r.seal()
 }
 
 func decodeGenerations(data []byte) ([]generationCount, error) {
@@ -132,7 +132,7 @@ func decodeGenerations(data []byte) ([]generationCount, error) {
 const streamFormat byte = 1
 
 func encodeStream(p Progress, commit uint64) []byte {
-	return newRecord(streamFormat).number(p.Batches).number(p.Rows).number(commit).data
+	return newRecord(streamFormat).number(p.Batches).number(p.Rows).number(commit).seal()
 }
 
 func decodeStream(data []byte) (p Progress, commit uint64, err error) {
@@ -144,7 +144,7 @@ func decodeStream(data []byte) (p Progress, commit uint64, err error) {
 // The last commit number of a table.
 const commitFormat byte = 1
 
-func encodeCommit(number uint64) []byte { return newRecord(commitFormat).number(number).data }
+func encodeCommit(number uint64) []byte { return newRecord(commitFormat).number(number).seal() }
 
 func decodeCommit(data []byte) (uint64, error) {
 	r := readRecord("commit number of a table", commitFormat, data)

@@ -42,6 +42,7 @@ func newMerge(p *scanPlan, of []sliceRanges) *merge {
 		s := &stream{merge: m}
 		q := *p
 		q.request.Columns, q.request.Keys = m.columns, false
+		q.request.TargetBytes /= len(of) // a stream holds at least a block
 		// The parallelism is across the streams.
 		q.request.Parallel = 1
 		s.source = newPieces(&q, []sliceRanges{o})

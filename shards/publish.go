@@ -15,13 +15,16 @@ type Progress struct{ Batches, Rows uint64 }
 
 // PublishOptions go with a commit into its batch.
 type PublishOptions struct {
-	// Resume, if not empty, makes Position durable under this id together with
-	// the commit.
+	// Resume, if not empty, makes Position durable under this id (at most
+	// maxResumeBytes) together with the commit.
 	Resume   string
 	Position Progress
 	// Replace makes the prepared commits the table's whole content.
 	Replace bool
 }
+
+// maxResumeBytes bounds a resume id, which becomes part of a key.
+const maxResumeBytes = 1024
 
 // pendingVersion is a version that is applied and waits for its sync.
 type pendingVersion struct {
@@ -42,6 +45,9 @@ type pendingVersion struct {
 // before the commit is applied. After success the Prepared are used up, after an
 // error they are still the caller's to Discard.
 func (t *Table) Publish(ctx context.Context, prepared []*Prepared, o PublishOptions) (commit uint64, err error) {
+	if len(o.Resume) > maxResumeBytes {
+		return 0, fault.Invalid("RESUME_INVALID", "a resume id has at most %d bytes, not %d", maxResumeBytes, len(o.Resume))
+	}
 	if err := t.folds.slowDown(ctx, t, prepared); err != nil {
 		return 0, err
 	}

@@ -41,9 +41,11 @@ func (s *Snapshot) hold() *Snapshot {
 // Release gives the snapshot up. It may be called more than once.
 func (s *Snapshot) Release() {
 	s.release.Do(func() {
+		var free []removal
 		s.table.mu.Lock()
-		s.table.live.remove(s.version.epoch)
-		free := s.table.collectLocked()
+		if s.table.live.remove(s.version.epoch) {
+			free = s.table.collectLocked()
+		}
 		s.table.mu.Unlock()
 		s.table.store.janitor.remove(free)
 	})
@@ -80,13 +82,16 @@ func (l *liveEpochs) add(epoch uint64) {
 	l.holds[i]++
 }
 
-func (l *liveEpochs) remove(epoch uint64) {
+// remove reports whether that was the last hold of the version.
+func (l *liveEpochs) remove(epoch uint64) bool {
 	i := l.at(epoch)
 	l.holds[i]--
-	if l.holds[i] == 0 {
-		l.epochs = append(l.epochs[:i], l.epochs[i+1:]...)
-		l.holds = append(l.holds[:i], l.holds[i+1:]...)
+	if l.holds[i] > 0 {
+		return false
 	}
+	l.epochs = append(l.epochs[:i], l.epochs[i+1:]...)
+	l.holds = append(l.holds[:i], l.holds[i+1:]...)
+	return true
 }
 
 // any reports whether a version in [born, gone) is held.

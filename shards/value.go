@@ -2,12 +2,18 @@ package shards
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
+
+	"github.com/cespare/xxhash/v2"
 )
 
 // Values in the meta region are small records: a format byte, then fields, each
-// a uvarint or bytes with a uvarint length in front. Readers take nothing on
-// trust: a record that ends early or goes on too long is an error.
+// a uvarint or bytes with a uvarint length in front, then the xxhash64 of all
+// that. Readers take nothing on trust: a record that is damaged, ends early or
+// goes on too long is an error.
+
+var errBadRecord = errors.New("the store's catalog or manifest is damaged on disk")
 
 // record builds a value.
 type record struct{ data []byte }
@@ -29,6 +35,13 @@ func (r *record) text(s string) *record {
 	return r
 }
 
+// seal ends the record with its checksum.
+func (r *record) seal() []byte {
+	return binary.LittleEndian.AppendUint64(r.data, xxhash.Sum64(r.data))
+}
+
+const sealBytes = 8
+
 // recordReader takes a value apart. After the first error every field is zero;
 // done reports that error.
 type recordReader struct {
@@ -40,21 +53,24 @@ type recordReader struct {
 // readRecord begins a record of the given kind, which messages name; its format
 // must be known.
 func readRecord(what string, format byte, data []byte) *recordReader {
-	r := &recordReader{what: what, data: data}
+	r := &recordReader{what: what}
+	end := len(data) - sealBytes
 	switch {
-	case len(data) == 0:
-		r.fail("is empty")
+	case end < 1:
+		r.fail("is cut off")
+	case binary.LittleEndian.Uint64(data[end:]) != xxhash.Sum64(data[:end]):
+		r.fail("fails its checksum")
 	case data[0] != format:
 		r.fail("has format %d, this version of Sheaf reads %d", data[0], format)
 	default:
-		r.data = data[1:]
+		r.data = data[1:end:end]
 	}
 	return r
 }
 
 func (r *recordReader) fail(format string, args ...any) {
 	if r.err == nil {
-		r.err = fmt.Errorf("the %s on disk %s", r.what, fmt.Sprintf(format, args...))
+		r.err = fmt.Errorf("%w: the %s %s", errBadRecord, r.what, fmt.Sprintf(format, args...))
 		r.data = nil
 	}
 }
