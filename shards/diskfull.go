@@ -34,7 +34,8 @@ type diskSpace struct {
 }
 
 const (
-	maxBallastBytes = 64 << 20
+	// maxBallastBytes is room for a memtable's flush beside its log.
+	maxBallastBytes = 2 * memtableBytes
 	minBallastBytes = 1 << 20
 	// ballastShare of what is free when the ballast is made: small disks get a
 	// small one.
