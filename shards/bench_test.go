@@ -202,3 +202,38 @@ func BenchmarkLookup(b *testing.B) {
 		s.Release()
 	}
 }
+
+// BenchmarkScanOfTinyCommits: what 20,000 commits of one row cost a full scan
+// before they are folded.
+func BenchmarkScanOfTinyCommits(b *testing.B) {
+	_, t := benchStore(b)
+	all, release := benchCommit(b, t, 0, 20_000)
+	defer release()
+	const commits = 20_000
+	var prepared []*Prepared
+	for _, rows := range all.Slices {
+		for i := range rows.Keys.Len() {
+			one := Rows{Slice: rows.Slice, Keys: &key.Keys{}, Refs: rows.Refs[i : i+1]}
+			one.Keys.Append(rows.Keys.At(i))
+			p, err := t.Prepare(context.Background(), Commit{Schema: all.Schema, Slices: []Rows{one},
+				Batches: [][]arrow.Array{all.Batches[0]}})
+			if err != nil {
+				b.Fatal(err)
+			}
+			prepared = append(prepared, p)
+		}
+	}
+	if _, err := t.Publish(context.Background(), prepared, PublishOptions{}); err != nil {
+		b.Fatal(err)
+	}
+	s, err := t.Snapshot()
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.Release()
+	for b.Loop() {
+		if n := benchScan(b, s, ScanRequest{Columns: s.Schema().IDs(), Limit: -1}); n != commits {
+			b.Fatalf("%d rows", n)
+		}
+	}
+}

@@ -29,6 +29,9 @@ const (
 	// a fold, foldDeltaTotal that of a table: its largest slices are folded.
 	foldDeltaBytes = 4 << 20
 	foldDeltaTotal = 64 << 20
+	// foldDeltaEntries: commits of a row each are small but cost a scan about
+	// 3 µs a row (BenchmarkScanOfTinyCommits).
+	foldDeltaEntries = 8192
 
 	tierSequences = 4
 	tierRatio     = 4
@@ -102,7 +105,7 @@ func planFolds(all []slicePieces) []foldPick {
 // planSlice is the background policy for one slice.
 func planSlice(s slicePieces) foldPick {
 	p := foldPick{slice: s.slice}
-	if s.deltaSize >= foldDeltaBytes {
+	if s.deltaSize >= foldDeltaBytes || s.deltaEntries >= foldDeltaEntries {
 		p.delta, p.why = true, "delta"
 	}
 	for _, component := range components(s.runs) {

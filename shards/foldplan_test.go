@@ -111,6 +111,9 @@ func TestFoldPolicyDelta(t *testing.T) {
 	if p := planSlice(slicePieces{deltaSize: foldDeltaBytes, deltaEntries: 1, oldestDelta: none}); !p.delta || len(p.runs) > 0 {
 		t.Errorf("a large delta: %+v", p)
 	}
+	if p := planSlice(slicePieces{deltaSize: 1, deltaEntries: foldDeltaEntries, oldestDelta: none}); !p.delta {
+		t.Errorf("a delta of many rows: %+v", p)
+	}
 	var all []slicePieces
 	for slice := range 100 {
 		all = append(all, slicePieces{slice: slice, deltaSize: uint64(slice) * foldDeltaTotal / 4900, deltaEntries: 1, oldestDelta: none})
