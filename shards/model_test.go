@@ -2,6 +2,7 @@ package shards
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -34,15 +35,20 @@ func TestModel(t *testing.T) {
 		name                 string
 		shards, sorts, batch int
 		slices               int
-		share                int // of the operations
+		share                int  // of the operations
+		beside               bool // folds go on beside the operations
 	}{
-		{"few keys", 6, 40, 30, 3, 1},
-		{"one slice", 1, 200, 60, 1, 4},
-		{"many blocks", 3, 6000, 5000, 2, 20},
-		{"many slices", 200, 4, 100, 64, 8},
+		{"few keys", 6, 40, 30, 3, 1, false},
+		{"one slice", 1, 200, 60, 1, 4, false},
+		{"many blocks", 3, 6000, 5000, 2, 20, false},
+		{"many slices", 200, 4, 100, 64, 8, false},
+		{"folds beside", 6, 40, 30, 3, 4, true},
 	} {
 		t.Run(shape.name, func(t *testing.T) {
 			m := newModel(t, seed, shape.shards, shape.sorts, shape.batch, shape.slices)
+			if shape.beside {
+				m.foldBeside()
+			}
 			defer m.end()
 			for i := range operations / shape.share {
 				m.step(i)
@@ -66,6 +72,7 @@ type model struct {
 	held                 []heldModel
 	late                 []lateCommit
 	log                  []string
+	endBeside            func() // nil: nothing folds beside the operations
 }
 
 // modelContent is a table's content as a map from encoded key to row.
@@ -106,6 +113,9 @@ func newModel(t *testing.T, seed uint64, shards, sorts, batch, slices int) *mode
 }
 
 func (m *model) end() {
+	if m.endBeside != nil {
+		m.endBeside()
+	}
 	for _, h := range m.held {
 		h.snapshot.Release()
 	}
@@ -290,28 +300,62 @@ func (m *model) foldWhole() {
 	}
 	s := m.snapshot(m.table)
 	defer s.Release()
-	if n, exact := s.Rows(); !exact || n != uint64(len(m.content.rows)) {
+	if n, exact := s.Rows(); m.endBeside == nil && !exact || exact && n != uint64(len(m.content.rows)) {
 		m.tt.Errorf("after a fold there are %d rows (exact %t), want %d; listed are\n%s", n, exact, len(m.content.rows), listed(s))
 	}
 }
 
 // foldSome folds a random part of a slice: any runs, with or without the delta.
 func (m *model) foldSome() {
-	s := m.snapshot(m.table)
-	pick := foldPick{slice: m.rng.IntN(m.slices), delta: m.rng.IntN(2) == 0}
+	pick := m.randomPick(m.rng)
+	m.note("fold %d runs of slice %d, delta %t", len(pick.runs), pick.slice, pick.delta)
+	m.foldPicked(pick)
+}
+
+func (m *model) randomPick(rng *rand.Rand) foldPick {
+	pick := foldPick{slice: rng.IntN(m.slices), delta: rng.IntN(2) == 0}
+	s, err := m.table.Snapshot()
+	if err != nil {
+		m.tt.Error(err)
+		return pick
+	}
+	defer s.Release()
 	for _, r := range s.version.runs.of(pick.slice, m.slices) {
-		if m.rng.IntN(2) == 0 {
+		if rng.IntN(2) == 0 {
 			pick.runs = append(pick.runs, r)
 		}
 	}
-	s.Release()
-	if pick.empty() {
+	return pick
+}
+
+func (m *model) foldPicked(pick foldPick) {
+	unlock := m.table.folds.tryLatch(pick.slice)
+	if unlock == nil {
 		return
 	}
-	m.note("fold %d runs of slice %d, delta %t", len(pick.runs), pick.slice, pick.delta)
-	if err := m.table.foldSlice(context.Background(), pick); err != nil {
-		m.tt.Fatal(err)
+	defer unlock()
+	err := m.table.foldSlice(context.Background(), pick)
+	if err != nil && (m.endBeside == nil || !errors.Is(err, errFoldStale)) {
+		m.tt.Error(err)
 	}
+}
+
+// foldBeside starts a goroutine that folds at random until endBeside.
+func (m *model) foldBeside() {
+	stop, done := make(chan struct{}), make(chan struct{})
+	rng := rand.New(rand.NewPCG(m.rng.Uint64(), 3))
+	m.endBeside = func() { close(stop); <-done }
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				m.foldPicked(m.randomPick(rng))
+			}
+		}
+	}()
 }
 
 func (m *model) restart() {
@@ -323,8 +367,15 @@ func (m *model) restart() {
 		l.prepared.Discard()
 	}
 	m.held, m.late = nil, nil
+	beside := m.endBeside
+	if beside != nil {
+		beside()
+	}
 	m.reopen()
 	m.table = m.bed.table("t")
+	if beside != nil {
+		m.foldBeside()
+	}
 	if err := m.s.Doctor(context.Background(), func(f Finding) { m.tt.Errorf("doctor: %+v", f) }); err != nil {
 		m.tt.Fatal(err)
 	}
