@@ -28,7 +28,7 @@ const absent = -1
 // bind matches the stream's columns with the table's, by name. Columns that the
 // table lacks are refused; see unknownColumns for those that may be added.
 func bind(name shards.Name, schema *shards.Schema, stream *arrow.Schema, mode Mode) (*binding, error) {
-	if err := mode.allowed(name, schema); err != nil {
+	if err := mode.allowed(name, schema.HiddenID); err != nil {
 		return nil, err
 	}
 	if unknown := unknownColumns(schema, stream); len(unknown) > 0 {

@@ -41,14 +41,19 @@ func (g *group) release() {
 	g.batches = nil
 }
 
+// What rows, and the columns of a batch, cost beside their values: columns of
+// nulls, runs that stand for any number of rows and batches without rows are
+// not free.
+const (
+	rowBytes    = 16
+	columnBytes = 512
+)
+
 // add binds a batch and makes its keys; on an error, which names its place, the
 // group is as before. lease gives ids for the rows of a table without key; max
 // bounds what the batch may take when it is decoded.
 func (g *group) add(mem memory.Allocator, batch arrow.RecordBatch, place place, max int64, lease func(uint64) (uint64, error)) (err error) {
 	rows := batch.NumRows()
-	// What a row costs beside its values, so that columns of nulls, and runs
-	// that stand for any number of rows, are not free.
-	const rowBytes = 16
 	if rows > max/rowBytes || int64(g.rows())+rows > 1<<31 {
 		return tooLarge(place, max)
 	}
@@ -73,7 +78,7 @@ func (g *group) add(mem memory.Allocator, batch arrow.RecordBatch, place place, 
 		return err
 	}
 	g.batches = append(g.batches, b)
-	g.bytes += bytesOf(columns) + rows*rowBytes
+	g.bytes += bytesOf(columns) + rows*rowBytes + int64(len(columns)*columnBytes)
 	return nil
 }
 

@@ -38,13 +38,17 @@ func (w *Writer) land(ctx context.Context, prepared []*shards.Prepared, touched 
 	go func() {
 		defer close(l.done)
 		defer l.release()
-		defer func() {
-			if p := recover(); p != nil { // nobody above this goroutine would
-				l.err = fmt.Errorf("panic while publishing: %v\n%s", p, debug.Stack())
-			}
-		}()
+		defer recovered("publishing", &l.err)
 		l.err = w.publishAgain(ctx, l, prepared, touched)
 	}()
+}
+
+// recovered makes a panic of the goroutine that defers it an error: nobody above
+// would.
+func recovered(doing string, err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("panic while %s: %v\n%s", doing, p, debug.Stack())
+	}
 }
 
 func (l *landing) release() {
@@ -73,13 +77,7 @@ func (w *Writer) wait() error {
 // meanwhile it binds and prepares the batches again.
 func (w *Writer) publishAgain(ctx context.Context, l *landing, prepared []*shards.Prepared, touched []int) error {
 	for {
-		unlock, err := w.table.Latch(ctx, touched, false)
-		if err != nil {
-			discard(prepared)
-			return err
-		}
-		err = w.publish(ctx, prepared, l.position, false)
-		unlock()
+		err := w.publishLatched(ctx, prepared, touched, l.position)
 		if !fault.Is(err, "SCHEMA_CHANGED") {
 			return err
 		}
@@ -97,6 +95,18 @@ func (w *Writer) publishAgain(ctx context.Context, l *landing, prepared []*shard
 			return err
 		}
 	}
+}
+
+// publishLatched publishes a commit under the shared latches of its slices. It
+// takes over what is prepared.
+func (w *Writer) publishLatched(ctx context.Context, prepared []*shards.Prepared, touched []int, position Progress) error {
+	unlock, err := w.table.Latch(ctx, touched, false)
+	if err != nil {
+		discard(prepared)
+		return err
+	}
+	defer unlock()
+	return w.publish(ctx, prepared, position, false)
 }
 
 // regroup binds the batches of one commit to the table's newest schema.

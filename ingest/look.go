@@ -66,7 +66,8 @@ func (l *look) exists(ctx context.Context, parts []sorted) ([][]bool, error) {
 	tasks, ctx := errgroup.WithContext(ctx)
 	tasks.SetLimit(runtime.GOMAXPROCS(0))
 	for p, part := range parts {
-		tasks.Go(func() error {
+		tasks.Go(func() (err error) {
+			defer recovered("looking at what exists", &err)
 			return l.match(ctx, part, nil, func(_ []arrow.Array, _, at int) error {
 				found[p][at] = true
 				return nil

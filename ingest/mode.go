@@ -48,8 +48,8 @@ func (m Mode) partial() bool { return m == ModeMerge || m == ModeUpdate }
 func (m Mode) keepsFirst() bool { return m == ModeInsertIgnore }
 
 // allowed refuses the modes that need a key on tables without one.
-func (m Mode) allowed(name shards.Name, s *shards.Schema) error {
-	if s.HiddenID && m != ModeUpsert && m != ModeInsert {
+func (m Mode) allowed(name shards.Name, withoutKey bool) error {
+	if withoutKey && m != ModeUpsert && m != ModeInsert {
 		return fault.Invalid("MODE_NEEDS_KEY", "mode %s needs a key, and table %s has none; it takes upsert and insert, which append", m, name)
 	}
 	return nil

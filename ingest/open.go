@@ -19,7 +19,7 @@ func Open(ctx context.Context, store *shards.Store, target Target, schema *arrow
 	if err := checkNames(stream); err != nil {
 		return nil, err
 	}
-	table, err := openTable(ctx, store, target, stream)
+	table, err := openTable(ctx, store, target, stream, options.Mode)
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +36,7 @@ func Open(ctx context.Context, store *shards.Store, target Target, schema *arrow
 }
 
 // openTable finds the table, whose keys must not be contradicted, or makes it.
-func openTable(ctx context.Context, store *shards.Store, target Target, stream *arrow.Schema) (*shards.Table, error) {
+func openTable(ctx context.Context, store *shards.Store, target Target, stream *arrow.Schema, mode Mode) (*shards.Table, error) {
 	said, err := KeysFromMetadata(stream.Metadata())
 	if err != nil {
 		return nil, err
@@ -51,6 +51,11 @@ func openTable(ctx context.Context, store *shards.Store, target Target, stream *
 			return nil, err
 		case keys.Sharding == nil && keys.Sorting == nil:
 			return nil, fault.Of(err).With("; to make it by writing, %s", howToName)
+		}
+		if keys.Sharding != nil && len(keys.Sharding) == 0 {
+			if err := mode.allowed(target.Name, true); err != nil {
+				return nil, err
+			}
 		}
 		table, err = Create(ctx, store, target.Name, stream, keys)
 		if err == nil || !fault.Is(err, "TABLE_EXISTS") {
@@ -94,6 +99,6 @@ func (w *Writer) resume() error {
 		return err
 	}
 	w.durable = Progress{Batches: position.Batches, Rows: position.Rows, Commit: commit}
-	w.received = w.durable
+	w.received, w.resumed = w.durable, w.durable
 	return nil
 }

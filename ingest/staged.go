@@ -55,13 +55,17 @@ func (w *Writer) stageGroup(ctx context.Context) error {
 		return err
 	}
 	w.staged = append(w.staged, prepared...)
+	for _, slice := range touched {
+		w.touch(slice)
+	}
+	return nil
+}
+
+func (w *Writer) touch(slice int) {
 	if w.touched == nil {
 		w.touched = map[int]bool{}
 	}
-	for _, slice := range touched {
-		w.touched[slice] = true
-	}
-	return nil
+	w.touched[slice] = true
 }
 
 // finishStaged publishes everything that was staged, in one commit.
@@ -77,6 +81,14 @@ func (w *Writer) finishStaged(ctx context.Context) error {
 	if err := w.stageGroup(ctx); err != nil {
 		return err
 	}
+	// Once something is durable under the stream's resume id, the content has
+	// been replaced already, and what comes is the rest of it.
+	replace := w.options.Mode == ModeReplaceTable && w.resumed == Progress{}
+	if replace {
+		for slice := range w.table.Schema().Slices {
+			w.touch(slice)
+		}
+	}
 	unlock, err := w.table.Latch(ctx, slices.Sorted(maps.Keys(w.touched)), false)
 	if err != nil {
 		return err
@@ -84,7 +96,7 @@ func (w *Writer) finishStaged(ctx context.Context) error {
 	defer unlock()
 	staged := w.staged
 	w.staged = nil
-	return staleStaged(w.publish(ctx, staged, w.received, w.options.Mode == ModeReplaceTable))
+	return staleStaged(w.publish(ctx, staged, w.received, replace))
 }
 
 // staleStaged says what to do when the schema moved on: the rows of a staged

@@ -22,7 +22,8 @@ type Writer struct {
 	stream  *arrow.Schema
 	options Options
 	binding atomic.Pointer[binding]
-	fence   *fence // of a resumable stream
+	fence   *fence   // of a resumable stream
+	resumed Progress // what was durable under its id when it was opened
 
 	received Progress // of Write; Commit is not kept here
 	landing  *landing // the commit that is being published
