@@ -3,8 +3,10 @@ package shards
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"runtime"
+	"runtime/debug"
 	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -129,8 +131,14 @@ func (s *deltaSource) edge(desc bool) (key []byte, err error) {
 }
 
 // foldSlice does one fold: freeze, wait, merge, write, swap. The caller holds
-// the slice's fold latch.
-func (t *Table) foldSlice(ctx context.Context, pick foldPick) error {
+// the slice's fold latch. A bug in a decoder must not end the process, on whose
+// goroutines nobody else recovers.
+func (t *Table) foldSlice(ctx context.Context, pick foldPick) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("BUG: folding slice %d of %s: %v\n%s", pick.slice, t.label(), r, debug.Stack())
+		}
+	}()
 	in, err := t.foldInput(pick)
 	if err != nil {
 		return err
@@ -273,16 +281,21 @@ func (in *foldInput) rows() uint64 {
 // swap lists the outputs in the place of the inputs, in one synced batch. If an
 // input is no longer listed the table was replaced or dropped: errFoldStale.
 func (t *Table) swap(in *foldInput, outputs []*listing) error {
-	t.commits.Lock()
-	p, batch, err := t.prepareSwap(in, outputs)
-	if err == nil {
-		err = t.apply(p, batch)
-	}
-	t.commits.Unlock()
+	p, batch, err := t.applySwap(in, outputs)
 	if err != nil {
 		return err
 	}
 	return t.settle(p, batch)
+}
+
+func (t *Table) applySwap(in *foldInput, outputs []*listing) (*pendingVersion, *pebble.Batch, error) {
+	t.commits.Lock()
+	defer t.commits.Unlock()
+	p, batch, err := t.prepareSwap(in, outputs)
+	if err == nil {
+		err = t.apply(p, batch)
+	}
+	return p, batch, err
 }
 
 func (t *Table) prepareSwap(in *foldInput, outputs []*listing) (*pendingVersion, *pebble.Batch, error) {

@@ -181,21 +181,23 @@ func (f *folder) loop() {
 	}
 }
 
-// round looks at every dirty table (or once at all) until the policy wants
-// nothing.
+// round looks at every dirty table (or once at all), in turns, until the policy
+// wants nothing.
 func (f *folder) round(all bool) {
-	for _, t := range f.store.Tables("") {
-		for first := true; ; first = false {
+	for busy := true; busy; all = false {
+		busy = false
+		for _, t := range f.store.Tables("") {
 			look, wait := t.folds.takeDirty()
 			if wait > 0 {
 				time.AfterFunc(wait, f.signal)
 			}
-			if !look && !(all && first) {
-				break
+			if !look && !all {
+				continue
 			}
 			if f.ctx.Err() != nil || f.store.failure.get() != nil {
 				return
 			}
+			busy = true
 			f.foldTable(t)
 		}
 	}

@@ -51,14 +51,10 @@ func (t *Table) Publish(ctx context.Context, prepared []*Prepared, o PublishOpti
 	if err := t.folds.slowDown(ctx, t, prepared); err != nil {
 		return 0, err
 	}
-	t.commits.Lock()
 	if len(prepared) == 0 && o.Resume == "" && !o.Replace {
-		commit = t.head.commit
-		t.commits.Unlock()
-		return commit, t.ready()
+		return t.applied(), t.ready()
 	}
 	p, batch, err := t.applyCommit(prepared, o)
-	t.commits.Unlock()
 	if err != nil {
 		return 0, err
 	}
@@ -90,8 +86,17 @@ func readOnly() error {
 	return fault.New(fault.FailedPrecondition, "STORE_READ_ONLY", "the store was opened read-only: it takes no writes")
 }
 
-// applyCommit is the publish section: the caller holds t.commits.
+// applied is the newest commit applied, visible or not.
+func (t *Table) applied() uint64 {
+	t.commits.Lock()
+	defer t.commits.Unlock()
+	return t.head.commit
+}
+
+// applyCommit is the publish section of a commit.
 func (t *Table) applyCommit(prepared []*Prepared, o PublishOptions) (*pendingVersion, *pebble.Batch, error) {
+	t.commits.Lock()
+	defer t.commits.Unlock()
 	if err := t.ready(); err != nil {
 		return nil, nil, err
 	}
@@ -277,11 +282,21 @@ func (t *Table) drain() error {
 }
 
 // ResumePosition is what is durable under a resume id, and the commit that made
-// it so; zeros if the id was never used. What is not synced yet is waited for.
+// it so; zeros if the id was never used. What is not synced yet is waited for:
+// it is read first, and all that was applied when it was read is drained after.
 func (t *Table) ResumePosition(id string) (p Progress, commit uint64, err error) {
-	if err := t.drain(); err != nil {
+	if p, commit, err = t.appliedPosition(id); err == nil {
+		err = t.drain()
+	}
+	if err != nil {
 		return Progress{}, 0, err
 	}
+	return p, commit, nil
+}
+
+func (t *Table) appliedPosition(id string) (p Progress, commit uint64, err error) {
+	t.commits.Lock()
+	defer t.commits.Unlock()
 	value, closer, err := t.store.db.Get(layout.StreamKey(t.id, id))
 	if err == pebble.ErrNotFound {
 		return Progress{}, 0, nil

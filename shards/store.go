@@ -66,6 +66,16 @@ func (s *Store) Err() error {
 
 // Table is the table of that name; TABLE_NOT_FOUND names the nearest.
 func (s *Store) Table(name Name) (*Table, error) {
+	t, names := s.find(name)
+	if t != nil {
+		return t, nil
+	}
+	slices.Sort(names) // without mu, as is the search for the nearest
+	return nil, fault.New(fault.NotFound, "TABLE_NOT_FOUND", "there is no table %s%s", name, suggest(name.String(), names))
+}
+
+// find is the table of that name, or the names of all tables.
+func (s *Store) find(name Name) (*Table, []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if t := s.byName[name]; t != nil {
@@ -75,8 +85,7 @@ func (s *Store) Table(name Name) (*Table, error) {
 	for n := range s.byName {
 		names = append(names, n.String())
 	}
-	slices.Sort(names)
-	return nil, fault.New(fault.NotFound, "TABLE_NOT_FOUND", "there is no table %s%s", name, suggest(name.String(), names))
+	return nil, names
 }
 
 // Tables is the tables whose name as users write it begins with prefix, in the
@@ -165,7 +174,16 @@ func (s *Store) DropTable(ctx context.Context, name Name) error {
 
 // drop unlists everything and removes the table's keys in one batch.
 func (t *Table) drop() error {
+	p, batch, err := t.applyDrop()
+	if err != nil {
+		return err
+	}
+	return t.settle(p, batch)
+}
+
+func (t *Table) applyDrop() (*pendingVersion, *pebble.Batch, error) {
 	t.commits.Lock()
+	defer t.commits.Unlock()
 	p := &pendingVersion{version: t.head.next(), shown: make(chan struct{})}
 	batch := t.store.db.NewBatch()
 	err := t.unlistAll(batch, p)
@@ -182,22 +200,31 @@ func (t *Table) drop() error {
 	if err == nil {
 		err = t.apply(p, batch)
 	}
-	if err == nil {
-		t.mu.Lock()
-		t.dropped = true // whatever comes to the publish section now is refused
-		t.mu.Unlock()
-	}
-	t.commits.Unlock()
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	return t.settle(p, batch)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.dropped = true // whatever comes to the publish section now is refused
+	return p, batch, nil
 }
 
 // Alter makes the next version of the schema, durable when it returns it.
 // Commits that were prepared under the old one are refused with SCHEMA_CHANGED.
 func (t *Table) Alter(ctx context.Context, c Change) (*Schema, error) {
+	p, batch, err := t.applyChange(ctx, c)
+	if err == nil {
+		err = t.settle(p, batch)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return p.version.schema, nil
+}
+
+func (t *Table) applyChange(ctx context.Context, c Change) (*pendingVersion, *pebble.Batch, error) {
 	t.commits.Lock()
+	defer t.commits.Unlock()
 	changed, err := t.entry.apply(c)
 	if err == nil {
 		err = t.ready()
@@ -206,8 +233,7 @@ func (t *Table) Alter(ctx context.Context, c Change) (*Schema, error) {
 		err = ctx.Err()
 	}
 	if err != nil {
-		t.commits.Unlock()
-		return nil, err
+		return nil, nil, err
 	}
 	p := &pendingVersion{version: t.head.next(), shown: make(chan struct{})}
 	p.version.schema = changed.current()
@@ -220,12 +246,9 @@ func (t *Table) Alter(ctx context.Context, c Change) (*Schema, error) {
 		t.setSchemas(changed)
 		err = t.apply(p, batch)
 	}
-	if err == nil {
-		t.entry = changed
-	}
-	t.commits.Unlock()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return changed.current(), t.settle(p, batch)
+	t.entry = changed
+	return p, batch, nil
 }

@@ -2,6 +2,8 @@ package run
 
 import (
 	"context"
+	"fmt"
+	"runtime/debug"
 	"sync"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -104,8 +106,16 @@ func (m *image) set(name, value []byte) error {
 // imager is one goroutine's writer, which goes from slice to slice.
 type imager struct{ w *Writer }
 
-func (e *imager) encode(of *Writer, ids []uint32, srcs [][]arrow.Array, r SliceRows) *image {
-	m := &image{}
+// encode makes the image of a slice. A bug in an encoder must not end the
+// process: nobody else recovers on this goroutine.
+func (e *imager) encode(of *Writer, ids []uint32, srcs [][]arrow.Array, r SliceRows) (m *image) {
+	m = &image{}
+	defer func() {
+		if p := recover(); p != nil {
+			e.w = nil // what it holds is in no known state
+			m.err = fmt.Errorf("BUG: encoding slice %d of a run: %v\n%s", r.Slice, p, debug.Stack())
+		}
+	}()
 	if e.w == nil {
 		e.w = of.part()
 	}
