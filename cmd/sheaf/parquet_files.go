@@ -109,6 +109,7 @@ func (f *parquetFile) batches(ctx context.Context, rows, skip int64, each func(a
 		return err
 	}
 	defer reader.ParquetReader().Close()
+	readDurationsAsNumbers(reader)
 	records, err := reader.GetRecordReader(ctx, nil, nil)
 	if err != nil {
 		return err
@@ -122,7 +123,9 @@ func (f *parquetFile) batches(ctx context.Context, rows, skip int64, each func(a
 			skip -= batch.NumRows()
 			continue
 		}
-		rest := batch.NewSlice(skip, batch.NumRows())
+		typed := withDurations(batch, f.schema)
+		rest := typed.NewSlice(skip, batch.NumRows())
+		typed.Release()
 		skip = 0
 		err := each(rest)
 		rest.Release()
