@@ -22,10 +22,10 @@ type entry struct {
 
 func (e *entry) current() *Schema { return e.schemas[len(e.schemas)-1] }
 
-const (
-	entryFormat byte = 1
-	flagHidden       = 1
-)
+const entryFormat byte = 1
+
+// flagHidden marks a table without key.
+const flagHidden uint64 = 1
 
 // encode: docs/format-store.md, "Catalog entry". What all versions share (keys,
 // slices) is written once; it never changes.
