@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -28,10 +29,9 @@ type deltaPiece struct {
 //	byte 0     payload format
 //	bytes 1-3  zero
 //	bytes 4-7  version of the schema that the columns are typed by, little-endian
-const (
-	payloadFormat byte = 1
-	payloadHeader      = 8
-)
+const payloadFormat byte = 1
+
+const payloadHeader = 8
 
 func (t *Table) encodePieces(ctx context.Context, c Commit) ([]deltaPiece, error) {
 	var pieces []deltaPiece
@@ -109,7 +109,7 @@ func rowNumber(value []byte) (row int, deleted bool, err error) {
 		return 0, true, nil
 	}
 	n, used := binary.Uvarint(value)
-	if used != len(value) || n > 1<<31 {
+	if used != len(value) || n > math.MaxInt32 {
 		return 0, false, fmt.Errorf("%w: a delta row points nowhere", block.ErrCorrupt)
 	}
 	return int(n), false, nil

@@ -19,10 +19,22 @@ type deltaSource struct {
 	table      *Table
 	generation *generation
 	commit     uint64
-	// partRows cuts parts. Where the delta is thin, parts are short, so that
-	// each meets few blocks of the runs below and the other blocks stream
-	// through unmerged.
-	partRows int
+	partRows   int // cuts parts
+}
+
+// deltaSource is a generation as of a commit, cut into parts that suit so many
+// rows in the runs below. Where the delta is thin, parts are short, so that each
+// meets few blocks of these runs and the other blocks stream through unmerged.
+// Parts of large rows are short too: one is about as large as a block at most.
+func (t *Table) deltaSource(g *generation, commit, rowsBelow uint64) *deltaSource {
+	overBlock := g.entries.Load() * limits.BlockRows / max(rowsBelow, 1)
+	rows := min(overBlock, limits.BlockRows, limits.BlockBytes/g.rowBytes())
+	return &deltaSource{table: t, generation: g, commit: commit, partRows: int(max(rows, 1))}
+}
+
+// rowBytes is what a row takes on average.
+func (g *generation) rowBytes() uint64 {
+	return max(g.size.Load()/max(g.entries.Load(), 1), 1)
 }
 
 // Versions bounds the versions of the rows.
@@ -34,13 +46,6 @@ func (s *deltaSource) Cursor(o run.CursorOptions) (run.Cursor, error) {
 		source: s, o: o, widener: run.NewWidener(o.Mem),
 		prefix: layout.GenerationPrefix(s.table.id, s.generation.slice, s.generation.number),
 	}, nil
-}
-
-// partRowsFor is how many rows of a delta with so many entries lie, on average,
-// over one block of the rows below.
-func partRowsFor(entries, rowsBelow uint64) int {
-	perBlock := entries * limits.BlockRows / max(rowsBelow, 1)
-	return int(min(max(perBlock, 1), limits.BlockRows))
 }
 
 // deltaCursor reads rows through one Pebble iterator, a part ahead; payloads are
@@ -141,7 +146,7 @@ func (c *deltaCursor) Next() (*run.Part, error) {
 	}
 	c.part = run.Part{
 		First: c.keys.At(0), Last: c.keys.At(n - 1), Rows: n, Whole: true,
-		Bytes: n * (len(c.keys.Data)/n + 64), Greatest: slices.Max(c.versions),
+		Bytes: n * int(c.source.generation.rowBytes()), Greatest: slices.Max(c.versions),
 	}
 	for _, row := range c.rows {
 		if row == deletedRow {

@@ -222,9 +222,7 @@ func (t *Table) merge(ctx context.Context, in *foldInput) ([]*listing, error) {
 	s := in.snapshot
 	var sources []run.Source
 	for i := len(in.generations) - 1; i >= 0; i-- {
-		sources = append(sources, &deltaSource{
-			table: t, generation: in.generations[i], commit: s.version.commit, partRows: partRowsFor(in.generations[i].entries.Load(), in.rows()),
-		})
+		sources = append(sources, t.deltaSource(in.generations[i], s.version.commit, in.rows()))
 	}
 	for _, r := range s.version.runs.of(in.slice, t.slices) { // newest listed first
 		if slices.ContainsFunc(in.runs, func(other sliceRun) bool { return other.run.id == r.run.id }) {

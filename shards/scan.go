@@ -221,11 +221,7 @@ func (s *Snapshot) sources(slice int) []run.Source {
 	}
 	generations := s.version.delta.of(slice)
 	for i := len(generations) - 1; i >= 0; i-- {
-		g := generations[i]
-		list = append(list, &deltaSource{
-			table: s.table, generation: g, commit: s.version.commit,
-			partRows: partRowsFor(g.entries.Load(), rows),
-		})
+		list = append(list, s.table.deltaSource(generations[i], s.version.commit, rows))
 	}
 	for _, r := range runs {
 		list = append(list, r.run.run.Source(slice))
