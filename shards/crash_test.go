@@ -171,7 +171,7 @@ func checkNoGarbage(t *testing.T, s *Store, table *Table) {
 		t.Fatal(err)
 	}
 	err = s.hop([]byte{layout.RegionDelta}, []byte{layout.RegionRun}, func(k []byte) ([]byte, error) {
-		id, slice, number, err := splitGeneration(k)
+		id, slice, number, err := layout.SplitDeltaRegion(k)
 		if err != nil {
 			return nil, err
 		}

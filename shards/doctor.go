@@ -1,6 +1,7 @@
 package shards
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -45,6 +46,7 @@ func (s *Snapshot) doctor(ctx context.Context, report func(Finding)) error {
 			if err := r.run.run.Verify(ctx, slice, tell); err != nil {
 				return err
 			}
+			r.doctorListing(tell)
 		}
 		for _, g := range s.version.delta.of(slice) {
 			if err := ctx.Err(); err != nil {
@@ -58,9 +60,23 @@ func (s *Snapshot) doctor(ctx context.Context, report func(Finding)) error {
 	return nil
 }
 
+// doctorListing holds the manifest's word about a slice of a run against its
+// block index.
+func (r sliceRun) doctorListing(tell func(string)) {
+	is, err := r.run.run.Total(r.info.Slice)
+	if err != nil {
+		return // Verify has told
+	}
+	told := r.info
+	if told.Rows != is.Rows || told.Tombstones != is.Tombstones || told.Blocks != is.Blocks ||
+		!bytes.Equal(told.First, is.First) || !bytes.Equal(told.Last, is.Last) {
+		tell(fmt.Sprintf("run %d: the manifest lists %d rows, %d of them deletes, in %d blocks from key %x to %x; the block index %d, %d, %d from %x to %x",
+			r.run.id, told.Rows, told.Tombstones, told.Blocks, told.First, told.Last, is.Rows, is.Tombstones, is.Blocks, is.First, is.Last))
+	}
+}
+
 // doctorGeneration decodes every row of a generation as a scan would.
 func (s *Snapshot) doctorGeneration(g *generation, tell func(string)) error {
-	before := g.entries.Load()
 	source := &deltaSource{table: s.table, generation: g, commit: s.version.commit, partRows: 1024}
 	mem := s.table.store.options.Allocator
 	c, err := source.Cursor(run.CursorOptions{Mem: mem, Types: s.version.schema.CanonicalByID})
@@ -92,22 +108,38 @@ func (s *Snapshot) doctorGeneration(g *generation, tell func(string)) error {
 			}
 		}
 	}
-	return s.countGeneration(g, before, tell)
+	return s.table.countGeneration(g, tell)
 }
 
-// countGeneration compares the number of entries with the listed one, which
-// writes may have moved while they were counted.
-func (s *Snapshot) countGeneration(g *generation, before uint64, tell func(string)) error {
-	prefix := layout.GenerationPrefix(s.table.id, g.slice, g.number)
-	var n uint64
-	err := s.table.store.each(layout.DeltaRowsBound(nil, prefix, nil), layout.DeltaRowsEnd(nil, prefix), func(_, _ []byte) error {
-		n++
-		return nil
-	})
-	if after := g.entries.Load(); err == nil && (n < before || n > after) && before == after {
-		tell(fmt.Sprintf("delta generation %d lists %d entries and has %d", g.number, before, n))
+// countGeneration compares the number of entries with the listed one.
+func (t *Table) countGeneration(g *generation, tell func(string)) error {
+	it, listed, err := t.openGeneration(g)
+	if err != nil {
+		return err
 	}
-	return err
+	var n uint64
+	for ok := it.First(); ok; ok = it.Next() {
+		n++
+	}
+	if err := it.Close(); err != nil {
+		return err
+	}
+	if n != listed {
+		tell(fmt.Sprintf("delta generation %d lists %d entries and has %d", g.number, listed, n))
+	}
+	return nil
+}
+
+// openGeneration is an iterator over the entries of a generation, and how many
+// are listed at the same moment: in the publish section, which moves both.
+func (t *Table) openGeneration(g *generation) (it *pebble.Iterator, listed uint64, err error) {
+	t.commits.Lock()
+	defer t.commits.Unlock()
+	prefix := layout.GenerationPrefix(t.id, g.slice, g.number)
+	it, err = t.store.db.NewIter(&pebble.IterOptions{
+		LowerBound: layout.DeltaRowsBound(nil, prefix, nil), UpperBound: layout.DeltaRowsEnd(nil, prefix),
+	})
+	return it, g.entries.Load(), err
 }
 
 // doctorRegions looks for data that belongs to no table, and lets Pebble check
@@ -119,17 +151,31 @@ func (s *Store) doctorRegions(report func(Finding)) error {
 		known[id] = true
 	}
 	s.mu.Unlock()
+	lost := func(what string, table uint64) {
+		if !known[table] && !s.knows(table) {
+			report(Finding{Slice: -1, What: fmt.Sprintf("%s of table %d, which is in no catalog; the next start removes it", what, table)})
+		}
+	}
 	err := s.hop([]byte{layout.RegionRun}, []byte{layout.RegionEnd}, func(key []byte) ([]byte, error) {
 		table, _, err := layout.SplitRunRegion(key)
 		if err != nil {
 			return nil, err
 		}
-		if !known[table] && !s.knows(table) {
-			report(Finding{Slice: -1, What: fmt.Sprintf("runs of table %d, which is in no catalog; the next start removes them", table)})
-		}
+		lost("a run", table)
 		_, high := layout.RunTableSpan(table)
 		return high, nil
 	})
+	if err == nil {
+		err = s.hop([]byte{layout.RegionDelta}, []byte{layout.RegionRun}, func(key []byte) ([]byte, error) {
+			table, _, _, err := layout.SplitDeltaRegion(key)
+			if err != nil {
+				return nil, err
+			}
+			lost("delta", table)
+			_, high := layout.DeltaTableSpan(table)
+			return high, nil
+		})
+	}
 	if err == nil {
 		err = s.db.CheckLevels(nil)
 	}

@@ -2,9 +2,7 @@ package shards
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
-	"fmt"
 	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -168,7 +166,7 @@ func (s *Store) sweep(tables map[uint64]*Table) error {
 		return err
 	}
 	err = s.hop([]byte{layout.RegionDelta}, []byte{layout.RegionRun}, func(key []byte) ([]byte, error) {
-		table, slice, number, err := splitGeneration(key)
+		table, slice, number, err := layout.SplitDeltaRegion(key)
 		if err != nil {
 			return nil, err
 		}
@@ -188,15 +186,6 @@ func (s *Store) sweep(tables map[uint64]*Table) error {
 		s.logger.Info("removing what no manifest lists", "ranges", len(free))
 	}
 	return s.erase(free)
-}
-
-// splitGeneration is the table, slice and generation that a key of the delta
-// region belongs to, as layout.GenerationPrefix puts them together.
-func splitGeneration(key []byte) (table uint64, slice int, generation uint64, err error) {
-	if len(key) < 19 || key[0] != layout.RegionDelta {
-		return 0, 0, 0, fmt.Errorf("not a key of the delta region: %x", key)
-	}
-	return binary.BigEndian.Uint64(key[1:]), int(binary.BigEndian.Uint16(key[9:])), binary.BigEndian.Uint64(key[11:]), nil
 }
 
 func (t *Table) listsGeneration(slice int, number uint64) bool {

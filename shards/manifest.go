@@ -50,6 +50,9 @@ func decodeListing(id uint64, data []byte) (*listing, error) {
 			Bytes: r.number(), Plain: r.number(), Blocks: int(r.number()),
 		}
 		s.First, s.Last = r.bytes(), r.bytes()
+		if n := len(l.slices); s.Slice < 0 || s.Slice >= l.of || n > 0 && l.slices[n-1].Slice >= s.Slice {
+			r.fail("names slice %d of %d, or not in order", s.Slice, l.of)
+		}
 		l.slices = append(l.slices, s)
 	}
 	return l, r.done()

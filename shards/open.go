@@ -2,7 +2,6 @@ package shards
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -180,14 +179,15 @@ func (s *Store) checkFormat() error {
 func (s *Store) loadTables(ctx context.Context) error {
 	low, high := layout.TablesSpan()
 	return s.each(low, high, func(key, value []byte) error {
-		if len(key) != len(low)+8 {
-			return fmt.Errorf("not the key of a table: %x", key)
+		id, err := layout.SplitTableKey(key)
+		if err != nil {
+			return err
 		}
 		e, err := decodeEntry(value)
 		if err != nil {
 			return err
 		}
-		t := newTable(s, binary.BigEndian.Uint64(key[len(low):]), e)
+		t := newTable(s, id, e)
 		if err := t.load(); err != nil {
 			return err
 		}

@@ -407,7 +407,7 @@ func (sc *script) onDisk() string {
 		return key.Next(k[:17]), nil
 	})
 	_ = sc.s.hop([]byte{layout.RegionDelta}, []byte{layout.RegionRun}, func(k []byte) ([]byte, error) {
-		_, slice, number, err := splitGeneration(k)
+		_, slice, number, err := layout.SplitDeltaRegion(k)
 		if err != nil {
 			return nil, err
 		}

@@ -137,6 +137,9 @@ func (t *Table) load() error {
 			return err
 		}
 		l, err := decodeListing(id, value)
+		if err == nil && l.of != t.slices {
+			err = fmt.Errorf("it was written with %d slices, the table has %d", l.of, t.slices)
+		}
 		if err != nil {
 			return fmt.Errorf("%s, run %d: %w", t.label(), id, err)
 		}

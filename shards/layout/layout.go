@@ -16,15 +16,19 @@ const (
 
 // Kinds of key in the meta region.
 const (
-	metaFormat   byte = 0x01 // store format version
-	metaIDs      byte = 0x02 // high-water mark of table, run and hidden-row ids
-	metaTable    byte = 0x03 // table id -> catalog entry
-	metaCommit   byte = 0x04 // table id -> last commit number
-	metaRun      byte = 0x05 // table id, run id -> manifest entry
-	metaGens     byte = 0x06 // table id, slice -> delta generations
-	metaStream   byte = 0x07 // table id, client's resume id -> durable position
-	deltaRow     byte = 0x00 // key, ^commit -> payload, row
-	deltaPayload byte = 0x01 // payload id -> block
+	metaFormat byte = 0x01 // store format version
+	metaIDs    byte = 0x02 // high-water mark of table, run and hidden-row ids
+	metaTable  byte = 0x03 // table id -> catalog entry
+	metaCommit byte = 0x04 // table id -> last commit number
+	metaRun    byte = 0x05 // table id, run id -> manifest entry
+	metaGens   byte = 0x06 // table id, slice -> delta generations
+	metaStream byte = 0x07 // table id, client's resume id -> durable position
+)
+
+// Kinds of key inside one generation of the delta.
+const (
+	deltaRow     byte = 0x00 // key, ^commit -> row of that commit's payload
+	deltaPayload byte = 0x01 // commit -> block
 )
 
 // Kinds of key inside one slice of a run: blocks first, then the tail.
@@ -56,6 +60,14 @@ func TablesSpan() (low, high []byte) {
 	return []byte{RegionMeta, metaTable}, []byte{RegionMeta, metaTable + 1}
 }
 
+// SplitTableKey is the table of a catalog entry's key.
+func SplitTableKey(key []byte) (table uint64, err error) {
+	if len(key) != 10 || key[0] != RegionMeta || key[1] != metaTable {
+		return 0, fmt.Errorf("not the key of a table: %x", key)
+	}
+	return binary.BigEndian.Uint64(key[2:]), nil
+}
+
 // CommitKey holds a table's last commit number.
 func CommitKey(table uint64) []byte { return u64([]byte{RegionMeta, metaCommit}, table) }
 
@@ -65,11 +77,6 @@ func RunKey(table, run uint64) []byte { return u64([]byte{RegionMeta, metaRun}, 
 // RunsSpan covers the manifest entries of one table.
 func RunsSpan(table uint64) (low, high []byte) {
 	return RunKey(table, 0), u64([]byte{RegionMeta, metaRun}, table+1)
-}
-
-// AllRunsSpan covers the manifest entries of every table.
-func AllRunsSpan() (low, high []byte) {
-	return []byte{RegionMeta, metaRun}, []byte{RegionMeta, metaRun + 1}
 }
 
 // SplitRunKey is the table and run of a manifest entry's key.
@@ -116,6 +123,15 @@ func DeltaTableSpan(table uint64) (low, high []byte) {
 	return u64([]byte{RegionDelta}, table), u64([]byte{RegionDelta}, table+1)
 }
 
+// SplitDeltaRegion is the table, slice and generation that a key of the delta
+// region belongs to.
+func SplitDeltaRegion(key []byte) (table uint64, slice int, generation uint64, err error) {
+	if len(key) < 19 || key[0] != RegionDelta {
+		return 0, 0, 0, fmt.Errorf("not a key of the delta region: %x", key)
+	}
+	return binary.BigEndian.Uint64(key[1:]), int(binary.BigEndian.Uint16(key[9:])), binary.BigEndian.Uint64(key[11:]), nil
+}
+
 // AppendDeltaRow appends the key of one version of one row to a copy of the
 // generation's prefix; newer commits sort first.
 func AppendDeltaRow(dst, generationPrefix, key []byte, commit uint64) []byte {
@@ -145,9 +161,9 @@ func SplitDeltaRow(generationPrefixLen int, key []byte) (primary []byte, commit 
 	return rest[1:end], ^binary.BigEndian.Uint64(rest[end:]), nil
 }
 
-// AppendDeltaPayload appends the key of a payload block.
-func AppendDeltaPayload(dst, generationPrefix []byte, payload uint64) []byte {
-	return u64(append(append(dst, generationPrefix...), deltaPayload), payload)
+// AppendDeltaPayload appends the key of the block that one commit brought.
+func AppendDeltaPayload(dst, generationPrefix []byte, commit uint64) []byte {
+	return u64(append(append(dst, generationPrefix...), deltaPayload), commit)
 }
 
 // RunPrefix begins every key of one run.

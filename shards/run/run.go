@@ -139,6 +139,20 @@ func (r *Run) filter(slice, part int) (*filter, error) {
 	return tail(r, slice, tailFilter, part, openFilter, func(f *filter) int64 { return int64(len(f.data)) + 64 })
 }
 
+// Total is what the block index says of a whole slice; Bytes are those of the
+// blocks without the tail.
+func (r *Run) Total(slice int) (SliceInfo, error) {
+	root, err := r.index(slice, 0)
+	if err != nil {
+		return SliceInfo{}, err
+	}
+	e := sum(root.entries)
+	return SliceInfo{
+		Slice: slice, Rows: e.rows, Tombstones: e.tombstones, Bytes: e.encoded, Plain: e.plain,
+		Blocks: int(e.blocks), First: e.first, Last: e.last,
+	}, nil
+}
+
 // Piece is a piece of a slice as its block index knows it: its keys are <= Last
 // and greater than the Last of the piece before.
 type Piece struct {
