@@ -120,7 +120,7 @@ func (s *Snapshot) Cuts(ctx context.Context, ranges []run.Range, n int) ([][]run
 		}
 	}
 	n = max(n, 1)
-	c := cutter{target: max(total/uint64(n), 1), size: size}
+	c := cutter{target: max((total+uint64(n)-1)/uint64(n), 1), size: size}
 	for i, of := range wanted {
 		c.add(of.ranges, marks[i])
 	}

@@ -45,10 +45,10 @@ type Writer struct {
 	name, value []byte
 }
 
-// sstableOptions is how the sstables of runs are written: no compression, since chunks
-// have their own; CRC32c checksums (Pebble's default); every value in a block of Pebble's of its own, so that a read
-// loads nothing else; no separated values; the table format that the pinned
-// format major version (FormatFlushableIngestExcises) reads.
+// sstableOptions is how the sstables of runs are written: no compression, since
+// chunks have their own; CRC32c checksums (Pebble's default); every value in a
+// block of Pebble's of its own, so that a read loads nothing else; no separated
+// values; a table format that the store's pinned format major version reads.
 func sstableOptions() sstable.WriterOptions {
 	return sstable.WriterOptions{
 		BlockSize:            1, // any value fills it
