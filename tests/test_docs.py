@@ -103,6 +103,8 @@ def test_every_dependency_is_explained():
         if (found := re.match(r"\s+(\S+\.\S+) v", line)) and "// indirect" not in line:
             direct.add(found[1])
     assert direct <= explained
+    required = "".join((PROJECT / file).read_text() for file in ("go.mod", "tools/go.mod"))
+    assert all(f"{module} v" in required for module in explained)
     python = first_column("In Python")
     required = {re.match(r"[\w-]+", line)[0] for path in PROJECT.rglob("requirements*.txt")
                 if not {".venv", "build"} & set(path.relative_to(PROJECT).parts)

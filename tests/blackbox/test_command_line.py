@@ -14,7 +14,7 @@ NOTED = {
     "struct": pa.array([{"d": 1, "s": "x"}, None, {"d": None, "s": None}],
                        pa.struct([("d", pa.duration("s")), ("s", pa.dictionary(pa.int32(), pa.string()))])),
     "map": pa.array([[("k", 1)], None, []], pa.map_(pa.string(), pa.duration("s"))),
-    "seconds": pa.array([1, None, -2], pa.timestamp("s", "Europe/Berlin")),
+    "zone": pa.array([1, None, -2], pa.timestamp("us", "Europe/Berlin")),
     "large": pa.array(["a", None, ""], pa.large_string()),
     "dictionary": pa.array(["a", None, "b"]).dictionary_encode(),
     "date": pa.array([datetime.date(1969, 12, 31), None, datetime.date(2020, 1, 1)], pa.date64()),
