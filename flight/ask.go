@@ -94,10 +94,23 @@ func parseQuery(raw []byte) (*request.Query, error) {
 	if !utf8.Valid(text) {
 		return nil, fault.Invalid("TICKET_INVALID", "the ticket or command is neither JSON, nor a table's name, nor a ticket of this server")
 	}
-	if word, _, _ := strings.Cut(strings.ToLower(string(text[:min(len(text), 7)])), " "); strings.TrimSpace(word) == "select" {
+	if isSelect(text) {
 		return nil, fault.New(fault.Unimplemented, "NOT_IMPLEMENTED", "SQL is not implemented by this version: send a JSON query {\"table\": …, \"where\": …}")
 	}
 	return nil, fault.Invalid("TICKET_INVALID", "%q is neither a JSON query {\"table\": …} nor the name of a table", clip(string(text), 100))
+}
+
+// isSelect reports whether text begins with the word SELECT.
+func isSelect(text []byte) bool {
+	const word = "select"
+	if len(text) < len(word) || !strings.EqualFold(string(text[:len(word)]), word) {
+		return false
+	}
+	if len(text) == len(word) {
+		return true
+	}
+	c := text[len(word)]
+	return c < utf8.RuneSelf && c != '_' && !(c >= '0' && c <= '9') && !(c|0x20 >= 'a' && c|0x20 <= 'z')
 }
 
 // isFlightSQL reports whether the bytes are a protobuf Any of Flight SQL.

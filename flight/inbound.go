@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/sheaf-db/sheaf/fault"
+	"github.com/sheaf-db/sheaf/ingest/ipcread"
 )
 
 // inbound is one FlightData message as it came in. Use it with receive and call
@@ -22,7 +23,7 @@ type inbound struct {
 	Header      []byte                   // IPC message flatbuffer; owned by the message, plain Go memory
 	AppMetadata []byte                   // plain Go memory
 	Body        *memory.Buffer           // nil where absent; 64-byte aligned, recycled; arrays over it retain it
-	Size        int                      // bytes on the wire
+	Size        int                      // bytes on the wire, and those that compressed buffers become
 
 	limit     int // larger messages are refused
 	allocator memory.Allocator
@@ -44,6 +45,9 @@ func (s *Server) receive(stream grpc.ServerStream) (*inbound, error) {
 	if message.fault != nil {
 		message.release()
 		return nil, message.fault
+	}
+	if message.Body != nil {
+		message.Size += int(ipcread.Decompressed(message.Header, message.Body.Bytes(), int64(s.maxMessage)))
 	}
 	return message, message.admit(stream.Context())
 }

@@ -110,13 +110,15 @@ func (l *keyLookup) group(keys []pushdown.KeyPrefix) error {
 	pick := l.read.withKeys(&request)
 	found := map[string]block.Ref{}
 	columns := make([][]arrow.Array, len(l.read.ids)) // by column, then by batch
-	defer func() {
-		for _, batches := range columns {
+	release := func() {
+		for i, batches := range columns {
 			for _, arr := range batches {
 				arr.Release()
 			}
+			columns[i] = nil
 		}
-	}()
+	}
+	defer release()
 	batches, bytes := 0, 0
 	err := l.scan(keys, request, func(batch *shards.Batch) error {
 		var encoded key.Keys
@@ -138,6 +140,7 @@ func (l *keyLookup) group(keys []pushdown.KeyPrefix) error {
 		return nil
 	})
 	if err == errGroupTooLarge {
+		release()
 		if err := l.group(keys[:len(keys)/2]); err != nil {
 			return err
 		}

@@ -52,13 +52,14 @@ type messages struct {
 	dictionaries []*dictionary
 	hasDicts     bool
 	exactDicts   bool
+	headRoom     int
 	writer       *ipc.Writer // of dictionary messages
 	written      dictionaryMessages
 	emit         func(*outbound) error
 }
 
 func newMessages(schema *arrow.Schema, mem memory.Allocator, emit func(*outbound) error) *messages {
-	m := &messages{schema: schema, mem: mem, emit: emit, exactDicts: true,
+	m := &messages{schema: schema, mem: mem, emit: emit, exactDicts: true, headRoom: headRoom(schema.Fields()),
 		identity: make([]bool, schema.NumFields()), dictionaries: make([]*dictionary, schema.NumFields())}
 	for i, field := range schema.Fields() {
 		m.identity[i] = canonical.IsIdentity(field.Type)
@@ -128,7 +129,7 @@ func (m *messages) sendPart(p piece, final bool, metadata func(piece, bool) ([]b
 	if p.rows == 0 {
 		return nil
 	}
-	if p.rows > 1 && m.size(p) > limits.SentBytes-headRoom(len(p.columns)) {
+	if p.rows > 1 && m.size(p) > limits.SentBytes-m.headRoom {
 		return m.halves(p, p.rows/2, final, metadata)
 	}
 	columns, err := m.restore(p)
@@ -212,8 +213,19 @@ func settle(mem memory.Allocator, arr arrow.Array) (arrow.Array, error) {
 }
 
 // headRoom is what a message takes beside its body, about: the flatbuffer has 16
-// bytes for each array and each buffer.
-func headRoom(columns int) int { return 8<<10 + 128*columns }
+// bytes for each array and each of its buffers, of which a view may have some.
+func headRoom(fields []arrow.Field) int { return 8<<10 + 96*arraysIn(fields) }
+
+// arraysIn counts the fields and those inside of them.
+func arraysIn(fields []arrow.Field) int {
+	arrays := len(fields)
+	for _, field := range fields {
+		if nested, ok := field.Type.(arrow.NestedType); ok {
+			arrays += arraysIn(nested.Fields())
+		}
+	}
+	return arrays
+}
 
 // size is an upper bound, good enough for cutting, of what the piece's declared
 // columns take in a message.

@@ -69,6 +69,9 @@ func (g *group) add(mem memory.Allocator, batch arrow.RecordBatch, place place, 
 	} else {
 		err = g.key(&b)
 	}
+	if err == nil && bytesOf(columns) > 2*max {
+		err = tooLarge(place, max) // its columns share one part of the message
+	}
 	if err == nil {
 		err = checkRowSizes(columns, int(rows), place)
 	}

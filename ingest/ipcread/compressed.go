@@ -58,6 +58,36 @@ func (l *loader) decompress(raw []byte) (buffer *memory.Buffer, done bool, err e
 	return buffer, true, nil
 }
 
+// Decompressed is how many bytes the compressed buffers of a message say they
+// take, at most limit: 0 for a message without any, or one that is not valid.
+func Decompressed(header, body []byte, limit int64) int64 {
+	m, kind, _, err := message(header)
+	if err != nil || kind != kindBatch && kind != kindDictionary {
+		return 0
+	}
+	t := m.inner(2)
+	if kind == kindDictionary {
+		t = t.inner(1)
+	}
+	if t.inner(3).absent {
+		return 0
+	}
+	total := int64(0)
+	buffers, n := t.vector(2, 16)
+	for i := range n {
+		offset, length := t.i64(buffers+16*i), t.i64(buffers+16*i+8)
+		if offset < 0 || length < 8 || offset > int64(len(body))-8 {
+			continue
+		}
+		if size := int64(binary.LittleEndian.Uint64(body[offset:])); size > 0 {
+			if total += min(size, limit); total >= limit {
+				return limit
+			}
+		}
+	}
+	return total
+}
+
 func (s *Stream) tooLarge() error {
 	return fault.New(fault.ResourceExhausted, "MESSAGE_TOO_LARGE",
 		"the message takes more than %d bytes when decoded, the limit of one message (--max-message): send smaller batches", s.limit)

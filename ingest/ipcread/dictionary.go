@@ -18,13 +18,14 @@ type dictionary struct {
 	carried arrow.DataType // type of the values as they are loaded
 	node    node           // of the values: children, no dictionary of its own
 	parts   []arrow.Array
+	bytes   int64 // that the parts keep, bodies of messages included
 }
 
 func (d *dictionary) release() {
 	for _, part := range d.parts {
 		part.Release()
 	}
-	d.parts = nil
+	d.parts, d.bytes = nil, 0
 }
 
 // register makes the dictionaries of a field known, those in their values too.
@@ -92,28 +93,36 @@ func (s *Stream) readDictionary(t table, body *memory.Buffer) (err error) {
 		}
 		return fault.Invalid("COLUMN_MALFORMED", "dictionary %d: %w", t.int64(0), err)
 	}
+	s.kept -= known.bytes
 	if t.byte(2) == 0 {
 		known.release()
 	}
 	known.parts = append(known.parts, plain)
-	return nil
+	known.bytes += max(int64(plain.Data().SizeInBytes()), int64(body.Len()))
+	if s.kept += known.bytes; s.kept <= s.limit {
+		return nil
+	}
+	return fault.New(fault.ResourceExhausted, "MESSAGE_TOO_LARGE",
+		"the dictionaries of the stream take %d bytes together, more than %d, the limit of one message (--max-message): send shorter ones, or plain columns", s.kept, s.limit)
 }
 
 // now is all values, which stay the dictionary's. Without a message yet it is
 // empty, so that only nulls can refer to it.
-func (d *dictionary) now(mem memory.Allocator) (arrow.Array, error) {
+func (d *dictionary) now(s *Stream) (arrow.Array, error) {
 	if len(d.parts) == 0 {
-		builder := array.NewBuilder(mem, canonical.Type(d.carried))
+		builder := array.NewBuilder(s.mem, canonical.Type(d.carried))
 		defer builder.Release()
 		d.parts = []arrow.Array{builder.NewArray()}
 	}
 	if len(d.parts) > 1 {
-		whole, err := array.Concatenate(d.parts, mem)
+		whole, err := array.Concatenate(d.parts, s.mem)
 		if err != nil {
 			return nil, fault.Invalid("MESSAGE_INVALID", "its dictionary cannot be put together: %w", err)
 		}
+		s.kept -= d.bytes
 		d.release()
-		d.parts = []arrow.Array{whole}
+		d.parts, d.bytes = []arrow.Array{whole}, int64(whole.Data().SizeInBytes())
+		s.kept += d.bytes
 	}
 	return d.parts[0], nil
 }

@@ -12,8 +12,9 @@ import (
 type buffer struct {
 	data []byte
 	bad  bool
-	// copied counts the bytes of strings read: several fields may share one, so
-	// a small buffer could ask for any amount of memory.
+	// copied counts the bytes of what was walked beside tables: several fields
+	// may share a text or a vector, so a small buffer could ask for any amount
+	// of memory.
 	copied int
 	fields int
 }
@@ -132,9 +133,13 @@ func (t table) vector(i, width int) (at, n int) {
 // text walks a string field.
 func (t table) text(i int) {
 	_, n := t.vector(i, 1)
-	t.copied += n
-	if t.copied > 4*len(t.data) {
-		t.fail()
+	t.copy(n)
+}
+
+// copy counts bytes that will be copied.
+func (b *buffer) copy(n int) {
+	if b.copied += n; b.copied > 4*len(b.data) {
+		b.fail()
 	}
 }
 

@@ -21,7 +21,7 @@ type loader struct {
 	nodesLeft, buffersLeft, vars int
 	compressed                   bool
 	codec                        byte
-	left                         int64 // bytes that compressed buffers may still take
+	left                         int64 // bytes that may still be decompressed or copied
 }
 
 // maxRows bounds what a field says of its length: arrays of int32 offsets and
@@ -120,6 +120,10 @@ func (l *loader) content(offset, length int) (*memory.Buffer, error) {
 	raw := l.body.Bytes()[offset : offset+length]
 	if uintptr(unsafe.Pointer(unsafe.SliceData(raw)))%8 == 0 {
 		return memory.SliceBuffer(l.body, offset, length), nil
+	}
+	// Several buffers may be one place of the body.
+	if l.left -= int64(length); l.left < 0 {
+		return nil, l.stream.tooLarge()
 	}
 	aligned := memory.NewResizableBuffer(l.stream.mem)
 	aligned.Resize(length)

@@ -129,7 +129,7 @@ func (p *parts) dictionary(dt *arrow.DictionaryType, n node) (arrow.ArrayData, e
 	if known == nil {
 		return nil, fault.Invalid("MESSAGE_INVALID", "its dictionary has no id")
 	}
-	values, err := known.now(p.stream.mem)
+	values, err := known.now(p.stream)
 	if err != nil {
 		return nil, err
 	}

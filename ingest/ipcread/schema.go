@@ -143,7 +143,8 @@ func (t table) node(depth int) node {
 	case typeTimestamp:
 		dt.text(1) // its zone
 	case typeUnion:
-		dt.vector(1, 4) // its type ids
+		_, n := dt.vector(1, 4) // its type ids
+		dt.copy(4 * n)
 	}
 	n := node{dictionary: -1, children: t.children(5, depth)}
 	if dictionary := t.inner(4); !dictionary.absent {
@@ -159,13 +160,14 @@ func (t table) node(depth int) node {
 // metadata walks a vector of key-value pairs.
 func (t table) metadata(slot int) {
 	at, n := t.vector(slot, 4)
+	t.copy(4 * n)
 	for i := range n {
-		pair := t.table(at + 4*i + t.u32(at+4*i))
-		pair.text(0)
-		pair.text(1)
 		if t.bad {
 			return
 		}
+		pair := t.table(at + 4*i + t.u32(at+4*i))
+		pair.text(0)
+		pair.text(1)
 	}
 }
 

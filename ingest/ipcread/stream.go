@@ -20,6 +20,7 @@ type Stream struct {
 	carried      *arrow.Schema // of the batches: dictionaries of canonical values
 	nodes        []node
 	dictionaries map[int64]*dictionary
+	kept         int64 // bytes of all dictionaries
 	bodies       decompressor
 }
 
