@@ -60,14 +60,14 @@ func Build(schema *shards.Schema, e Expr) (*Plan, error) {
 	left := effort(maxEffort)
 	total, parts := intersectAll(args, &left)
 	p := &Plan{Of: schema.Slices}
-	if len(total.list) == 0 {
-		p.nothing()
-		p.Pushed = args
-		return p, nil
-	}
 	ranger, err := place(schema, total.list)
 	if err != nil {
 		return nil, err
+	}
+	if len(ranger.out) == 0 {
+		p.nothing()
+		p.Pushed = args
+		return p, nil
 	}
 	var rest []Expr
 	for i, arg := range args {

@@ -22,6 +22,12 @@ const (
 	// slice is not known: beyond, one wide range costs less than the seeks.
 	maxEverywhere = 1024
 	everySlice    = -1
+	// maxRangeBytes bounds about what the ends of all ranges take: a product of
+	// short lists of long texts is large.
+	maxRangeBytes = 32 << 20
+	// maxEnd is how much of an end is kept: it compares with every key, which
+	// has one byte less at most, as the whole does.
+	maxEnd = limits.KeyBytes + 1
 )
 
 // planned is one key range on its way into a plan.
@@ -34,6 +40,7 @@ type planned struct {
 type ranger struct {
 	schema *shards.Schema
 	budget int // ranges that one box may give
+	bytes  int // about what these may take
 	out    []planned
 	// loose has the columns that some box restricts and its ranges do not: what
 	// is said about these is not answered by the ranges.
@@ -42,7 +49,7 @@ type ranger struct {
 
 // place plans boxes, none of which is empty. An error is a fault of ours.
 func place(schema *shards.Schema, list []box) (*ranger, error) {
-	r := &ranger{schema: schema, budget: max(1, maxRanges/max(1, len(list))), loose: map[uint32]bool{}}
+	r := &ranger{schema: schema, budget: max(1, maxRanges/max(1, len(list))), bytes: maxRangeBytes / max(1, len(list)), loose: map[uint32]bool{}}
 	for _, b := range list {
 		if err := r.place(b); err != nil {
 			return nil, err
@@ -80,14 +87,16 @@ func (r *ranger) place(b box) error {
 	prefixes := []prefix{{slice: everySlice}}
 	at := 0
 	for ; at < len(sets) && sets[at] != nil && domains[at].points(sets[at]); at++ {
-		if len(prefixes)*len(sets[at]) > budget {
-			break
-		}
-		values, err := encodeSet(domains[at], sets[at])
+		values, err := shortEnds(domains[at], sets[at])
 		if err != nil {
 			return err
 		}
-		prefixes = r.extend(prefixes, values, at)
+		if !r.affords(prefixes, values, budget) {
+			break
+		}
+		if prefixes = r.extend(prefixes, values, at); len(prefixes) == 0 {
+			return nil
+		}
 	}
 	access := RangeAccess
 	switch {
@@ -100,14 +109,13 @@ func (r *ranger) place(b box) error {
 	}
 	answered := at // the columns before it are said by the ranges
 	if at < len(sets) && sets[at] != nil {
-		next := sets[at]
-		if len(prefixes)*len(next) > budget {
-			next = hull(next)
-		} else {
-			answered++
-		}
-		values, err := encodeSet(domains[at], next)
+		values, err := shortEnds(domains[at], sets[at])
 		if err != nil {
+			return err
+		}
+		if r.affords(prefixes, values, budget) {
+			answered++
+		} else if values, err = shortEnds(domains[at], hull(sets[at])); err != nil {
 			return err
 		}
 		r.cut(prefixes, values, access)
@@ -124,17 +132,37 @@ func (r *ranger) place(b box) error {
 	return nil
 }
 
+// affords reports whether every prefix may be followed by every value.
+func (r *ranger) affords(prefixes []prefix, values []bounds, budget int) bool {
+	ranges := len(prefixes) * len(values)
+	if ranges <= 1 {
+		return true
+	}
+	bytes := 0
+	for _, p := range prefixes {
+		bytes += len(p.bytes) * len(values)
+	}
+	for _, v := range values {
+		bytes += max(len(v.low), len(v.high)) * len(prefixes)
+	}
+	return ranges <= budget && 2*bytes <= r.bytes
+}
+
 // hull is the span from the set's first value to its last.
 func hull(s set) set {
 	last := s[len(s)-1]
 	return set{{low: s[0].low, high: last.high, bounded: last.bounded}}
 }
 
-// extend appends every value of the key column at to every prefix.
+// extend appends every value of the key column at to every prefix. What is
+// longer than any key is left out.
 func (r *ranger) extend(prefixes []prefix, values []bounds, at int) []prefix {
 	out := make([]prefix, 0, len(prefixes)*len(values))
 	for _, p := range prefixes {
 		for _, v := range values {
+			if len(p.bytes)+len(v.low) > limits.KeyBytes {
+				continue
+			}
 			next := prefix{slices.Concat(p.bytes, v.low), p.slice}
 			if at+1 == len(r.schema.Sharding) {
 				next.slice = r.schema.SliceOf(next.bytes)
@@ -159,8 +187,12 @@ func (r *ranger) cut(prefixes []prefix, values []bounds, access Access) {
 }
 
 func (r *ranger) add(slice int, low, high []byte, access Access) {
+	low, high = low[:min(len(low), maxEnd)], high[:min(len(high), maxEnd)]
 	if len(low) == 0 {
 		low = nil
+	}
+	if high != nil && bytes.Compare(low, high) >= 0 {
+		return // no key is that long
 	}
 	r.out = append(r.out, planned{run.Range{Slice: slice, Low: low, High: high}, access})
 }
@@ -219,6 +251,15 @@ func (p *planned) join(next planned) bool {
 // bounds is a span of one key column in the key's encoding; high is nil if the
 // span is unbounded.
 type bounds struct{ low, high []byte }
+
+// shortEnds is encodeSet with no more of each end than maxEnd.
+func shortEnds(d domain, s set) ([]bounds, error) {
+	out, err := encodeSet(d, s)
+	for i := range out {
+		out[i].low, out[i].high = out[i].low[:min(len(out[i].low), maxEnd)], out[i].high[:min(len(out[i].high), maxEnd)]
+	}
+	return out, err
+}
 
 // encodeSet encodes a set of a key column. All domains but strings and binary
 // are written as in keys already.
