@@ -126,7 +126,7 @@ func (s *Server) describe(table *shards.Table) (*tableText, error) {
 	for i, column := range schema.Columns {
 		if !column.Hidden {
 			field := column.Field
-			text.Columns = append(text.Columns, columnText{field.Name, typeText(field.Type), field.Nullable, keys[i]})
+			text.Columns = append(text.Columns, columnText{field.Name, TypeText(field.Type), field.Nullable, keys[i]})
 		}
 	}
 	return text, nil

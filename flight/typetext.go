@@ -20,9 +20,9 @@ var plainTypeTexts = map[arrow.Type]string{
 	arrow.INTERVAL_MONTH_DAY_NANO: "month_day_nano_interval",
 }
 
-// typeText is an Arrow type in the words of pyarrow's str(type), which is what
+// TypeText is an Arrow type in the words of pyarrow's str(type), which is what
 // Arrow's C++ DataType::ToString prints.
-func typeText(dt arrow.DataType) string {
+func TypeText(dt arrow.DataType) string {
 	if text, ok := plainTypeTexts[dt.ID()]; ok {
 		return text
 	}
@@ -47,9 +47,9 @@ func typeText(dt arrow.DataType) string {
 		if t.Ordered {
 			ordered = 1
 		}
-		return fmt.Sprintf("dictionary<values=%s, indices=%s, ordered=%d>", typeText(t.ValueType), typeText(t.IndexType), ordered)
+		return fmt.Sprintf("dictionary<values=%s, indices=%s, ordered=%d>", TypeText(t.ValueType), TypeText(t.IndexType), ordered)
 	case *arrow.RunEndEncodedType:
-		return fmt.Sprintf("run_end_encoded<run_ends: %s, values: %s>", typeText(t.RunEnds()), typeText(t.Encoded()))
+		return fmt.Sprintf("run_end_encoded<run_ends: %s, values: %s>", TypeText(t.RunEnds()), TypeText(t.Encoded()))
 	case *arrow.MapType:
 		return mapText(t)
 	case *arrow.FixedSizeListType:
@@ -85,7 +85,7 @@ func typeText(dt arrow.DataType) string {
 }
 
 func fieldText(field arrow.Field) string {
-	text := field.Name + ": " + typeText(field.Type)
+	text := field.Name + ": " + TypeText(field.Type)
 	if !field.Nullable {
 		text += " not null"
 	}
@@ -104,7 +104,7 @@ func mapText(t *arrow.MapType) string {
 	if t.KeysSorted {
 		sorted = ", keys_sorted"
 	}
-	return "map<" + typeText(t.KeyType()) + named(t.KeyField(), "key") + ", " +
-		typeText(t.ItemType()) + named(t.ItemField(), "value") + sorted +
+	return "map<" + TypeText(t.KeyType()) + named(t.KeyField(), "key") + ", " +
+		TypeText(t.ItemType()) + named(t.ItemField(), "value") + sorted +
 		named(t.ElemField(), "entries") + ">"
 }

@@ -23,7 +23,7 @@ func TestTypeTextsArePyarrows(t *testing.T) {
 		require.NoError(t, err)
 		schema, err := flight.DeserializeSchema(message, memory.DefaultAllocator)
 		require.NoError(t, err, want)
-		require.Equal(t, want, typeText(schema.Field(0).Type))
+		require.Equal(t, want, TypeText(schema.Field(0).Type))
 		count++
 	}
 	require.Greater(t, count, 60)

@@ -26,7 +26,7 @@ func TestStreamsThatAreRefused(t *testing.T) {
 		mode                  Mode
 	}{
 		{columns: "k:string s:int64 v:int64 v:int64", reason: "COLUMN_REPEATED", says: `"v"`},
-		{columns: "k:string s:int64 vv:int64", reason: "COLUMN_NOT_FOUND", says: `did you mean ["v"]?`},
+		{columns: "k:string s:int64 vv:int64", reason: "COLUMN_NOT_FOUND", says: `did you mean "v"?`},
 		{columns: "k:string v:int64", reason: "COLUMN_MISSING", says: `key column "s"`},
 		{columns: "s:int64 v:int64", reason: "COLUMN_MISSING", says: `key column "k"`, mode: ModeDelete},
 		{columns: "k:string s:uint64", reason: "TYPE_MISMATCH", says: `column "s" is int64; uint64 is sent`},

@@ -1,6 +1,8 @@
 package ingest
 
 import (
+	"strings"
+
 	"github.com/sheaf-db/sheaf/fault"
 	"github.com/sheaf-db/sheaf/shards"
 )
@@ -33,7 +35,7 @@ func ParseMode(text string) (Mode, error) {
 			return Mode(m), nil
 		}
 	}
-	return 0, fault.Invalid("MODE_UNKNOWN", "mode %.80q is not known; the modes are %s", text, quoted(modeNames))
+	return 0, fault.Invalid("MODE_UNKNOWN", "mode %.80q is not known; the modes are %s", text, strings.Join(modeNames, ", "))
 }
 
 // looksFirst: the outcome depends on which keys exist.

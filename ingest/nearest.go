@@ -3,6 +3,7 @@ package ingest
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/sheaf-db/sheaf/shards"
@@ -30,9 +31,9 @@ func suggest(asked string, among []string) string {
 	slices.SortStableFunc(near, func(a, b candidate) int { return cmp.Compare(a.distance, b.distance) })
 	var list []string
 	for _, c := range near[:min(3, len(near))] {
-		list = append(list, c.name)
+		list = append(list, strconv.Quote(c.name))
 	}
-	return "; did you mean " + quoted(list) + "?"
+	return "; did you mean " + strings.Join(list, " or ") + "?"
 }
 
 // distance is the number of single-byte edits from a to b; only the first bytes

@@ -181,7 +181,7 @@ func TestTablesAreAlignedAndFitTheTerminal(t *testing.T) {
 	require.NoError(t, table.write(batch))
 	require.NoError(t, table.finish())
 	lines := strings.Split(out.String(), "\n")
-	require.Equal(t, "   7  日本  x", lines[3][len(lines[3])-len("   7  日本  x"):])
+	require.Equal(t, "    7  日本    x", lines[3])
 	require.Contains(t, lines[4], "1234  null")
 	require.Contains(t, lines[4], `evil\x1b[2J`)
 	require.NotContains(t, out.String(), "\x1b")
@@ -193,7 +193,7 @@ func TestTablesAreAlignedAndFitTheTerminal(t *testing.T) {
 	for _, line := range strings.Split(out.String(), "\n")[:5] {
 		require.LessOrEqual(t, textWidth(line), 14)
 	}
-	require.Contains(t, out.String(), "1 more column(s): rest")
+	require.Contains(t, out.String(), "1 column not shown: rest")
 	require.Equal(t, "日…", shorten("日本語", 4))
 }
 
@@ -201,7 +201,7 @@ func TestProgressSaysRowsSpeedAndTimeLeft(t *testing.T) {
 	p := startProgress(&bytes.Buffer{}, false)
 	p.total.Store(4_000_000)
 	p.add(1_000_000, 250_000_000)
-	require.Equal(t, "1,000,000 rows  125.0 MB/s  25%  ETA 6s", p.line(2*time.Second))
+	require.Equal(t, "1,000,000 rows  125 MB/s  25%  ETA 6s", p.line(2*time.Second))
 	require.Equal(t, "-1,234,567", grouped(-1_234_567))
 	p.end()
 }

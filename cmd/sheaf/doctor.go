@@ -75,7 +75,7 @@ func doctor(command *cobra.Command, data string, asJSON bool) error {
 	if asJSON {
 		err = json.NewEncoder(out).Encode(map[string]any{"tables": len(tables), "findings": findings})
 	} else {
-		_, err = fmt.Fprintf(out, "%d table(s) read, %d finding(s)\n", len(tables), findings)
+		_, err = fmt.Fprintf(out, "%s read, %s\n", counted(len(tables), "table"), counted(findings, "finding"))
 	}
 	if err == nil && findings > 0 {
 		err = damageError{findings}

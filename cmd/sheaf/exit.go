@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -34,7 +35,7 @@ func (e usageError) Unwrap() error { return e.error }
 type damageError struct{ findings int }
 
 func (e damageError) Error() string {
-	return fmt.Sprintf("%d finding(s): the data directory is damaged", e.findings)
+	return counted(e.findings, "finding") + ": the data directory is damaged"
 }
 
 // report tells the user what went wrong, in one line, and returns the exit code.
@@ -61,12 +62,20 @@ func message(err error) string {
 	var fromGateway gatewayError
 	if errors.As(err, &fromGateway) && fromGateway.code() == codes.Unavailable {
 		return fmt.Sprintf("no gateway answers at %s: %s (start one with `sheaf serve --data DIR`, or name it with --server)",
-			fromGateway.address, status.Convert(fromGateway.error).Message())
+			fromGateway.address, networkReason(status.Convert(fromGateway.error).Message()))
 	}
 	if errors.As(err, &fromGateway) {
-		return fromGateway.prefix + status.Convert(fromGateway.error).Message()
+		return fromGateway.prefix + status.Convert(fromGateway.error).Message() + fromGateway.hint
 	}
 	return err.Error()
+}
+
+// networkReason is what the system said, out of gRPC's wrapping.
+func networkReason(text string) string {
+	if _, inner, wrapped := strings.Cut(text, `desc = "`); wrapped {
+		text = strings.TrimSuffix(inner, `"`)
+	}
+	return strings.TrimPrefix(text, "transport: Error while dialing: ")
 }
 
 func exitCode(err error) int {

@@ -103,8 +103,8 @@ func (e *export) run() error {
 			"table": e.query.Table, "path": e.path, "files": files, "rows": rows, "bytes": bytes,
 			"seconds": elapsed.Seconds()})
 	}
-	_, err = fmt.Fprintf(e.command.OutOrStdout(), "%s rows of %s to %s (%d file(s), %.1f s, %s)\n",
-		grouped(rows), e.query.Table, e.path, files, elapsed.Seconds(), speed(bytes, elapsed))
+	_, err = fmt.Fprintf(e.command.OutOrStdout(), "%s of %s to %s (%s, %s)\n",
+		counted(rows, "row"), e.query.Table, e.path, counted(files, "file"), took(elapsed, bytes))
 	return err
 }
 

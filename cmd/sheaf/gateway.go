@@ -31,11 +31,12 @@ type gateway struct {
 }
 
 // gatewayError is an answer of the gateway, or the lack of one. prefix says
-// what this side was doing, where that helps.
+// what this side was doing and hint what it can do, where that helps.
 type gatewayError struct {
 	error
 	address string
 	prefix  string
+	hint    string
 }
 
 func (e gatewayError) Unwrap() error    { return e.error }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -103,6 +104,7 @@ type importer struct {
 	quiet, asJSON bool
 	progress      *progress
 	commit        uint64
+	durable       uint64 // rows that the gateway has acknowledged
 }
 
 func (i *importer) run(ctx context.Context, paths []string) error {
@@ -123,6 +125,10 @@ func (i *importer) run(ctx context.Context, paths []string) error {
 	}
 	elapsed := i.progress.end()
 	if err != nil {
+		if i.durable > 0 { // the rest of what was sent is not there
+			fmt.Fprintf(i.command.ErrOrStderr(), "%s of %s are in %s\n",
+				grouped(int64(i.durable)), counted(total, "row"), i.put.Table)
+		}
 		return err
 	}
 	return i.summary(len(files), elapsed)
@@ -136,8 +142,8 @@ func (i *importer) summary(files int, elapsed time.Duration) error {
 			"table": i.put.Table, "files": files, "rows": rows, "bytes": bytes,
 			"seconds": elapsed.Seconds(), "commit": i.commit})
 	}
-	_, err := fmt.Fprintf(out, "%s rows from %d file(s) into %s (%.1f s, %s, commit %d)\n",
-		grouped(rows), files, i.put.Table, elapsed.Seconds(), speed(bytes, elapsed), i.commit)
+	_, err := fmt.Fprintf(out, "%s from %s into %s (%s, commit %d)\n",
+		counted(rows, "row"), counted(files, "file"), i.put.Table, took(elapsed, bytes), i.commit)
 	return err
 }
 
@@ -182,7 +188,10 @@ func (i *importer) send(ctx context.Context, s putStream) error {
 	if err != nil {
 		return err
 	}
-	defer put.abort()
+	defer func() {
+		put.abort()
+		i.durable += put.last.Rows
+	}()
 	skip := int64(0)
 	if s.resume != "" {
 		if skip, err = i.resumeAt(put, s); err != nil {
@@ -267,6 +276,9 @@ func emptyBatch(schema *arrow.Schema) arrow.RecordBatch {
 func naming(path string, err error) error {
 	if fromGateway, ok := err.(gatewayError); ok {
 		fromGateway.prefix = path + ": "
+		if strings.Contains(fromGateway.Error(), "[TABLE_NOT_FOUND]") {
+			fromGateway.hint = " (here: --sharding-key and --sorting-key)"
+		}
 		return fromGateway
 	}
 	return fmt.Errorf("%s: %w", path, err)

@@ -66,7 +66,7 @@ func (p *progress) draw() {
 // line is the text of one moment.
 func (p *progress) line(elapsed time.Duration) string {
 	rows, bytes, total := p.rows.Load(), p.bytes.Load(), p.total.Load()
-	text := fmt.Sprintf("%s rows  %s", grouped(rows), speed(bytes, elapsed))
+	text := counted(rows, "row") + "  " + speed(bytes, elapsed)
 	if total > 0 && rows > 0 {
 		left := time.Duration(float64(elapsed) * float64(total-rows) / float64(rows))
 		text += fmt.Sprintf("  %d%%  ETA %s", min(100, rows*100/total), max(0, left).Round(time.Second))
@@ -74,9 +74,25 @@ func (p *progress) line(elapsed time.Duration) string {
 	return text
 }
 
-// speed is bytes a second, in MB of 10⁶ bytes.
+// speed is bytes a second.
 func speed(bytes int64, elapsed time.Duration) string {
-	return fmt.Sprintf("%.1f MB/s", float64(bytes)/1e6/max(elapsed.Seconds(), 1e-9))
+	return bytesText(uint64(float64(bytes)/max(elapsed.Seconds(), 1e-9))) + "/s"
+}
+
+// took is a time and, where it was long enough to say something, the speed.
+func took(elapsed time.Duration, bytes int64) string {
+	if elapsed < time.Second/10 || bytes == 0 {
+		return fmt.Sprintf("%.2f s", elapsed.Seconds())
+	}
+	return fmt.Sprintf("%.2f s, %s", elapsed.Seconds(), speed(bytes, elapsed))
+}
+
+// counted is a number of things: 1 file, 2,000 files.
+func counted[N int | int64 | uint64](n N, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return grouped(int64(n)) + " " + noun + "s"
 }
 
 // grouped writes a number with a comma every three digits.

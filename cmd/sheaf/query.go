@@ -51,7 +51,7 @@ func (f *queryFlags) add(command *cobra.Command) {
 	flags.StringVar(&f.order, "order", "", "asc or desc, by the whole primary key (default any order)")
 	flags.Int64Var(&f.limit, "limit", 0, "at most so many rows (0: no limit)")
 	flags.StringVar(&f.after, "after", "", "go on behind a row: a marker, or its primary key as a JSON list")
-	flags.IntSliceVar(&f.slices, "slices", nil, "read only these slices")
+	flags.IntSliceVar(&f.slices, "slice", nil, "read only this slice; repeat it, or give a list, for several")
 	flags.StringVar(&f.snapshot, "snapshot", "", "read as of the snapshot of this id")
 	f.limitGiven = func() bool { return flags.Changed("limit") }
 	f.columnsGiven = func() bool { return flags.Changed("columns") }

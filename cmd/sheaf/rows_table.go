@@ -11,6 +11,8 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"golang.org/x/text/width"
+
+	"github.com/sheaf-db/sheaf/flight"
 )
 
 const (
@@ -45,7 +47,7 @@ func newTableWriter(out io.Writer, schema *arrow.Schema, bound int) *tableWriter
 	w := &tableWriter{out: bufio.NewWriterSize(out, bufferBytes), bound: bound}
 	for _, field := range schema.Fields() {
 		w.columns = append(w.columns, tableColumn{
-			name: printable(field.Name), kind: field.Type.String(), right: isNumber(field.Type)})
+			name: printable(field.Name), kind: flight.TypeText(field.Type), right: isNumber(field.Type)})
 	}
 	return w
 }
@@ -74,8 +76,8 @@ func (w *tableWriter) finish() error {
 		w.printSample()
 	}
 	if len(w.hidden) > 0 {
-		fmt.Fprintf(w.out, "%d more column(s): %s (--columns, --wide or another --format shows them)\n",
-			len(w.hidden), strings.Join(w.hidden, ", "))
+		fmt.Fprintf(w.out, "%s not shown: %s (--columns, --wide or another --format shows them)\n",
+			counted(len(w.hidden), "column"), strings.Join(w.hidden, ", "))
 	}
 	return w.out.Flush()
 }

@@ -172,13 +172,10 @@ func (s *scan) copy(out io.Writer, format string, cut bool) error {
 // pipe is only the table.
 func (s *scan) footer(shown int64, more bool) {
 	errs := s.command.ErrOrStderr()
-	switch {
-	case more:
+	if more {
 		fmt.Fprintf(errs, "%d rows shown, there are more (--limit 0 shows all)\n", tableRows)
-	case shown == 1:
-		fmt.Fprintln(errs, "1 row")
-	default:
-		fmt.Fprintf(errs, "%s rows\n", grouped(shown))
+	} else {
+		fmt.Fprintln(errs, counted(shown, "row"))
 	}
 }
 

@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"runtime/debug"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -77,8 +79,11 @@ func (f *serveFlags) run(ctx context.Context, errs io.Writer) error {
 	}
 	// The port first: a second gateway on it fails before it touches the data.
 	listener, err := net.Listen("tcp", f.listen)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("another program listens on %s: choose another address with --listen", f.listen)
+	}
 	if err != nil {
-		return err
+		return fmt.Errorf("--listen: %w", err)
 	}
 	defer listener.Close()
 

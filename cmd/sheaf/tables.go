@@ -38,7 +38,7 @@ const tablesHelp = `List the tables of a gateway, or work on one:
   sheaf tables                  every table with its keys, rows and size
   sheaf tables trips            the tables whose name begins like that
   sheaf tables describe trips   its columns and keys
-  sheaf tables stats trips      rows, runs and delta of each slice
+  sheaf tables stats trips      rows, runs and delta of each slice, largest keys
   sheaf tables fold trips       merge its delta and runs now, and wait for it
   sheaf tables drop trips       remove it with all its rows`
 
@@ -80,9 +80,9 @@ func newTables() *cobra.Command {
 		}),
 	}
 	stats := &cobra.Command{
-		Use: "stats TABLE", Short: "What each slice of a table holds, as JSON", Args: oneTable,
+		Use: "stats TABLE", Short: "What each slice of a table holds", Args: oneTable,
 		RunE: withGateway(func(ctx context.Context, g *gateway, out io.Writer, args []string) error {
-			return actAndPrint(ctx, g, out, "Stats", map[string]any{"table": args[0]})
+			return showStats(ctx, g, out, args[0], asJSON)
 		}),
 	}
 	fold := &cobra.Command{
@@ -139,6 +139,14 @@ func listTables(ctx context.Context, g *gateway, out io.Writer, prefix string, a
 	}
 	if asJSON {
 		return nil
+	}
+	if len(found) == 0 {
+		text := "no tables yet: sheaf import makes one"
+		if prefix != "" {
+			text = fmt.Sprintf("no table's name begins with %q", prefix)
+		}
+		_, err := fmt.Fprintln(out, text)
+		return err
 	}
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "TABLE\tSHARDING KEY\tSORTING KEY\tSLICES\tROWS\tSIZE")
