@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
+	"unicode/utf8"
 	"unsafe"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -13,8 +15,8 @@ import (
 )
 
 // Check is nil if every value that the array's lengths, offsets, indices and
-// run ends name lies inside its buffers, at any depth, so that reading it
-// cannot go wrong; else a fault INVALID_ARGUMENT that says what does not fit.
+// run ends name lies inside its buffers, at any depth, and if strings are
+// UTF-8, so that reading it cannot go wrong here or in a client; else a fault INVALID_ARGUMENT that says what does not fit.
 // Slots under a null may hold anything where the layout does not use them. It
 // reads offsets and indices once and copies nothing.
 func Check(arr arrow.Array) error {
@@ -190,9 +192,13 @@ func (a checked) checkValues() error {
 		return a.checkStruct()
 	case arrow.BOOL:
 		return a.needBits("values", bytesOf(a.data, 1))
-	case arrow.STRING, arrow.BINARY:
+	case arrow.STRING:
+		return checkText[int32](a)
+	case arrow.LARGE_STRING:
+		return checkText[int64](a)
+	case arrow.BINARY:
 		return checkOffsets[int32](a, len(bytesOf(a.data, 2)))
-	case arrow.LARGE_STRING, arrow.LARGE_BINARY:
+	case arrow.LARGE_BINARY:
 		return checkOffsets[int64](a, len(bytesOf(a.data, 2)))
 	case arrow.MAP:
 		if err := checkEntries(a.data.Children()[0]); err != nil {
@@ -271,10 +277,17 @@ func (a checked) checkViews() error {
 		return err
 	}
 	validity, buffers := a.validity(), a.data.Buffers()[2:]
+	text := a.dt.ID() == arrow.STRING_VIEW
 	for row := a.start; row < a.end; row++ {
 		view := views[row*viewWidth:][:viewWidth]
 		length := int32(binary.LittleEndian.Uint32(view))
-		if uint32(length) <= viewInline || isNull(validity, row) {
+		if isNull(validity, row) {
+			continue
+		}
+		if uint32(length) <= viewInline {
+			if text && !utf8.Valid(view[4:][:length]) {
+				return a.notText(row)
+			}
 			continue
 		}
 		index, at := int32(binary.LittleEndian.Uint32(view[8:])), int32(binary.LittleEndian.Uint32(view[12:]))
@@ -286,8 +299,39 @@ func (a checked) checkViews() error {
 		case at < 0 || int64(at)+int64(length) > int64(buffers[index].Len()):
 			return bad("row %d of %s lies outside its buffer: %d bytes at %d of %d", row-a.start, a.dt, length, at, buffers[index].Len())
 		}
+		if text && !utf8.Valid(buffers[index].Bytes()[at:][:length]) {
+			return a.notText(row)
+		}
 	}
 	return nil
+}
+
+// checkText: offsets as they must be, and values that are UTF-8. Text that is
+// sound as a whole and cut between characters is so in every row.
+func checkText[T int32 | int64](a checked) error {
+	text := bytesOf(a.data, 2)
+	if err := checkOffsets[T](a, len(text)); err != nil {
+		return err
+	}
+	offsets := arrow.GetData[T](bytesOf(a.data, 1))[:a.end+1]
+	text = text[:offsets[a.end]]
+	if utf8.Valid(text[offsets[a.start]:]) && !slices.ContainsFunc(offsets[a.start:], func(at T) bool {
+		return int(at) < len(text) && !utf8.RuneStart(text[at])
+	}) {
+		return nil
+	}
+	validity := a.validity()
+	for row := a.start; row < a.end; row++ {
+		if !isNull(validity, row) && !utf8.Valid(text[offsets[row]:offsets[row+1]]) {
+			return a.notText(row)
+		}
+	}
+	return nil
+}
+
+// notText is the error about a string that is none.
+func (a checked) notText(row int) error {
+	return bad("row %d of %s is not UTF-8; bytes of any kind belong into a binary column", row-a.start, a.dt)
 }
 
 func checkListViews[T int32 | int64](a checked) error {

@@ -312,3 +312,25 @@ func FuzzSpoiledArrays(f *testing.F) {
 		require.Equal(t, values, readAll(restored))
 	})
 }
+
+// A type of which a single null takes more than a row may is refused: a column
+// of it, added to a table, could not be read.
+func TestTypesLargerThanARowAreRefused(t *testing.T) {
+	bytes := func(n int32) arrow.DataType { return arrow.FixedSizeListOf(n, arrow.PrimitiveTypes.Int8) }
+	for _, dt := range []arrow.DataType{
+		bytes(limits.RowBytes + 1), bytes(1<<31 - 1),
+		arrow.FixedSizeListOf(1<<31-1, arrow.FixedSizeListOf(1<<31-1, arrow.Null)),
+		arrow.FixedSizeListOf(1<<30, arrow.Null),
+		&arrow.FixedSizeBinaryType{ByteWidth: 1<<31 - 1},
+		arrow.StructOf(arrow.Field{Name: "a", Type: bytes(limits.RowBytes)}, arrow.Field{Name: "b", Type: bytes(1)}),
+		&arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int8, ValueType: bytes(1 << 30)},
+	} {
+		require.True(t, fault.Is(CheckType(dt), "TYPE_UNSUPPORTED"), dt)
+	}
+	for _, dt := range []arrow.DataType{
+		bytes(limits.RowBytes), arrow.ListOf(bytes(16)), arrow.FixedSizeListOf(4096, arrow.PrimitiveTypes.Float32),
+		&arrow.FixedSizeBinaryType{ByteWidth: 0},
+	} {
+		require.NoError(t, CheckType(dt), dt)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 
 	"github.com/sheaf-db/sheaf/fault"
+	"github.com/sheaf-db/sheaf/limits"
 )
 
 // maxDepth is how deep types may nest: what arrow-go's IPC reader accepts.
@@ -48,7 +49,37 @@ func IsIdentity(declared arrow.DataType) bool {
 
 // CheckType is nil if columns of the type can be stored and given back, else a
 // fault that names the type, or the part of it, that cannot.
-func CheckType(dt arrow.DataType) error { return checkType(dt, dt, maxDepth) }
+func CheckType(dt arrow.DataType) error {
+	if err := checkType(dt, dt, maxDepth); err != nil {
+		return err
+	}
+	if least(dt) > limits.RowBytes {
+		return fault.Invalid("TYPE_UNSUPPORTED", "%s cannot be stored: each value, a null too, takes more than %d bytes, the limit of a row", dt, limits.RowBytes)
+	}
+	return nil
+}
+
+// least is about the bytes that every value of a type takes, the items of
+// fixed-size lists being one at least; not much more than limits.RowBytes where
+// it is more.
+func least(dt arrow.DataType) int64 {
+	const enough = limits.RowBytes + 1
+	switch dt := Type(dt).(type) {
+	case *arrow.FixedSizeListType:
+		return min(enough, int64(dt.Len())*max(1, least(dt.Elem())))
+	case *arrow.StructType:
+		total := int64(0)
+		for _, field := range dt.Fields() {
+			total = min(enough, total+least(field.Type))
+		}
+		return total
+	case *arrow.FixedSizeBinaryType:
+		return min(enough, int64(dt.ByteWidth))
+	case arrow.FixedWidthDataType:
+		return int64(dt.Bytes())
+	}
+	return 0
+}
 
 func checkType(dt, whole arrow.DataType, depth int) error {
 	if depth == 0 {
