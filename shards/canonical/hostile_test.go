@@ -93,7 +93,8 @@ var hostiles = []hostile{
 	{name: "negative length", dt: int32s, rows: -1, buffers: []*memory.Buffer{nil, buffer32(1)}, says: "an array of -1 rows"},
 	{name: "negative offset", dt: int32s, rows: 1, offset: -1, buffers: []*memory.Buffer{nil, buffer32(1)}, says: "at offset -1"},
 	{name: "huge offset", dt: int32s, rows: 1, offset: math.MaxInt64, buffers: []*memory.Buffer{nil, buffer32(1)}, says: "at offset"},
-	{name: "fixed width so large that the product overflows", dt: &arrow.FixedSizeBinaryType{ByteWidth: math.MaxInt64 / 2}, rows: 1 << 30, buffers: []*memory.Buffer{nil, text("x")}, says: "too few"},
+	{name: "fixed width so large that the product overflows", dt: &arrow.FixedSizeBinaryType{ByteWidth: math.MaxInt64 / 2}, rows: 1 << 30, buffers: []*memory.Buffer{nil, text("x")}, says: "the limit of a row"},
+	{name: "fixed width of too many rows", dt: &arrow.FixedSizeBinaryType{ByteWidth: 16 << 20}, rows: 1 << 30, buffers: []*memory.Buffer{nil, text("x")}, says: "too few"},
 	{name: "negative fixed width", dt: &arrow.FixedSizeBinaryType{ByteWidth: -1}, rows: 1, buffers: []*memory.Buffer{nil, text("x")}, says: "negative"},
 
 	{name: "view of negative length", dt: arrow.BinaryTypes.StringView, rows: 1, buffers: []*memory.Buffer{nil, view(-1, 0, 0), text("x")}, says: "has length -1"},
