@@ -118,6 +118,6 @@ def test_the_demo_runs(tmp_path):
          "--work", tmp_path / "demo", "--scale", "0.01"],
         text=True, capture_output=True, timeout=280, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    for words in ("334,264 rows durable", "2,512 of 336,776 flights", "plan: point, 1 of 16 slices",
-                  "plan: range", "plan: full, 16 of 16 slices", "60,175 rows", "exit code 0"):
+    for words in ("334,264 rows in", "2,512 of 336,776 flights", "access   point, 1 of 16 slices",
+                  "access   range", "access   full, 16 of 16 slices", "60,175 rows", "exit code 0"):
         assert words in done.stdout, words

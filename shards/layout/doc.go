@@ -5,6 +5,6 @@
 // range, so that its sstable overlaps nothing and is ingested at the bottom
 // level. All numbers are big-endian; ids are never reused.
 //
-// The package holds names only: no I/O, no values. docs/format.md is its
-// description byte by byte.
+// The package holds names only: no I/O, no values. docs/format-store.md and
+// docs/format-runs.md describe them byte by byte.
 package layout
