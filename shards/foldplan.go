@@ -109,14 +109,15 @@ func planSlice(s slicePieces) foldPick {
 		p.delta, p.why = true, "delta"
 	}
 	for _, component := range components(s.runs) {
-		if tooManyDeletes(component) {
-			// The deletes can go if nothing older is left out: of the runs
-			// nothing that overlaps is, and an old delta is folded first.
-			if s.oldestDelta <= greatestOf(component) {
-				return foldPick{slice: s.slice, delta: true, why: "delta below deletes"}
-			}
+		if !tooManyDeletes(component) {
+			continue
+		}
+		// The deletes can go if nothing older is left out: of the runs nothing
+		// that overlaps is, and an old delta is folded first.
+		if s.oldestDelta > greatestDelete(component) {
 			return foldPick{slice: s.slice, runs: component, why: "deletes"}
 		}
+		p.delta, p.why = true, "delta below deletes"
 	}
 	if tier := pickTier(s.runs); tier != nil {
 		p.runs, p.why = tier, "overlap"
@@ -254,10 +255,13 @@ func tooManyDeletes(component []sliceRun) bool {
 	return deletes*4 > rows
 }
 
-func greatestOf(runs []sliceRun) uint64 {
+// greatestDelete bounds the versions of the deletes in runs; 0 if they have none.
+func greatestDelete(runs []sliceRun) uint64 {
 	var greatest uint64
 	for _, r := range runs {
-		greatest = max(greatest, r.run.greatest)
+		if r.info.Tombstones > 0 {
+			greatest = max(greatest, r.run.greatest)
+		}
 	}
 	return greatest
 }
@@ -292,16 +296,17 @@ func planWhole(s slicePieces, first, last []byte) []foldPick {
 // keepsTombstones reports whether a fold of these runs and generations, whose
 // keys lie in [first, last], must keep its deletes: something of the slice that
 // is not merged may hold an older version of a deleted key. What is committed
-// later is newer than everything merged.
+// later is newer than everything merged, or a delete itself.
 func keepsTombstones(v *version, slice, slices int, runs []sliceRun, generations []*generation, first, last []byte) bool {
-	var greatest uint64
+	greatest := greatestDelete(runs)
+	for _, g := range generations {
+		if g.tombstones.Load() > 0 {
+			greatest = v.commit
+		}
+	}
 	merged := map[uint64]bool{}
 	for _, r := range runs {
 		merged[r.run.id] = true
-		greatest = max(greatest, r.run.greatest)
-	}
-	if len(generations) > 0 {
-		greatest = v.commit
 	}
 	for _, r := range v.runs.of(slice, slices) {
 		if merged[r.run.id] || r.run.least > greatest {

@@ -1,6 +1,7 @@
 package shards
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -141,5 +142,52 @@ func TestFoldPolicyDeletes(t *testing.T) {
 	s.oldestDelta = 10
 	if p := planSlice(s); p.delta || len(p.runs) != 2 {
 		t.Errorf("with a new delta: %+v", p)
+	}
+	// Newer rows over them neither hide the deletes nor are hidden by them.
+	s.runs = append(s.runs, simRun(20, 20, 1<<20, 100, 200))
+	if p := planSlice(s); p.delta || len(p.runs) != 3 {
+		t.Errorf("with newer rows: %+v", p)
+	}
+}
+
+// TestFoldPolicyDeletesAndOverlap: an old delta below deletes, which is there at
+// every look while small commits and large ones take turns, does not keep
+// overlap from being merged.
+func TestFoldPolicyDeletesAndOverlap(t *testing.T) {
+	s := slicePieces{deltaEntries: 1, oldestDelta: 3}
+	for id := range uint64(tierSequences) {
+		r := simRun(id+1, id+1, 1<<20, 0, 500)
+		r.info.Tombstones = r.info.Rows / 2
+		s.runs = append(s.runs, r)
+	}
+	if p := planSlice(s); !p.delta || len(p.runs) != tierSequences {
+		t.Errorf("got %+v", p)
+	}
+}
+
+// TestNewerRowsLetDeletesGo: what is newer than every delete that is merged
+// cannot be hidden by one, whatever else is merged.
+func TestNewerRowsLetDeletesGo(t *testing.T) {
+	b := newBed(t)
+	table := b.create("t", "k:string v:int64", "k", "", 1)
+	b.asRun(func() {
+		b.put(table, values{"a", int64(1)}, values{"b", int64(1)})
+		b.delete(table, values{"a", nil})
+	})
+	b.put(table, values{"a", int64(3)})
+	b.asRun(func() { b.put(table, values{"b", int64(4)}) })
+	s := b.snapshot(table)
+	pick := foldPick{runs: s.pieces(0).runs}
+	s.Release()
+	if err := table.foldSlice(context.Background(), pick); err != nil {
+		t.Fatal(err)
+	}
+	s = b.snapshot(table)
+	defer s.Release()
+	if runs := s.pieces(0).runs; len(runs) != 1 || runs[0].info.Tombstones > 0 {
+		t.Errorf("%d runs, the first with %d deletes", len(runs), runs[0].info.Tombstones)
+	}
+	if got := format(b.rows(table)); got != "a 3\nb 4\n" {
+		t.Errorf("got\n%s", got)
 	}
 }
