@@ -51,6 +51,7 @@ func TestAFlagWinsOverItsVariable(t *testing.T) {
 	t.Setenv("SHEAF_LIMIT", "many")
 	_, errs = sheaf(t, exitUsage, "scan", "t")
 	require.Contains(t, errs, "SHEAF_LIMIT")
+	require.NotContains(t, errs, "strconv")
 }
 
 func TestWrongUsageIsExplained(t *testing.T) {
@@ -65,6 +66,8 @@ func TestWrongUsageIsExplained(t *testing.T) {
 		{[]string{"scan", "t", "--format", "xml"}, "known are table, csv"},
 		{[]string{"scan", "t", "--output", "x.docx"}, `".docx" names no format`},
 		{[]string{"scan", "t", "--limit", "-1"}, "negative"},
+		{[]string{"scan", "t", "--limit", "x"}, `invalid argument "x" for "--limit" flag: invalid syntax`},
+		{[]string{"scan", "t", "--output", "rows"}, "rows has no extension"},
 		{[]string{"serve"}, "--data DIR"},
 		{[]string{"serve", "--data", "x", "--memory", "lots"}, `"lots" is no size`},
 		{[]string{"serve", "--data", "x", "--log-level", "loud"}, "debug, info"},

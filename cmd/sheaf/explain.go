@@ -114,7 +114,7 @@ func sliceList(slices []int, of int) string {
 	if len(slices) == 0 || len(slices) == of || len(slices) > 16 {
 		return ""
 	}
-	return ": " + strings.Trim(fmt.Sprint(slices), "[]")
+	return ": " + strings.ReplaceAll(strings.Trim(fmt.Sprint(slices), "[]"), " ", ", ")
 }
 
 func orDash(text string) string {

@@ -136,6 +136,9 @@ func TestATableGoesInAndComesOutInEveryFormat(t *testing.T) {
 		sheaf(t, exitUsage, "export", "trips", path)
 		sheaf(t, exitOK, "export", "trips", path, "--overwrite")
 	}
+	_, errs = sheaf(t, exitError, "export", "trips", filepath.Join(folder, "none", "x.csv"))
+	require.Contains(t, errs, "x.csv: no such file or directory")
+
 	parts := filepath.Join(folder, "parts")
 	out, _ = sheaf(t, exitOK, "export", "trips", parts, "--parts", "2", "--format", "arrow", "--json")
 	require.Contains(t, out, `"rows":4`)

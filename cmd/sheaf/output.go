@@ -1,8 +1,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -77,6 +79,9 @@ func (f *outputFlags) choose(terminal bool) (string, error) {
 		if format, known := extensions[extension]; known {
 			return format, nil
 		}
+		if extension == "" {
+			return "", usageError{fmt.Errorf("%s has no extension that names a format: say --format", f.path)}
+		}
 		return "", usageError{fmt.Errorf("%s: the extension %q names no format; say --format", f.path, extension)}
 	}
 	if terminal {
@@ -131,7 +136,10 @@ func createFile(path string, overwrite bool) (*newFile, error) {
 	}
 	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
-		return nil, err
+		if about := new(fs.PathError); errors.As(err, &about) { // not by the name that nobody gave
+			err = about.Err
+		}
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return &newFile{File: file, path: path}, nil
 }

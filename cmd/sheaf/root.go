@@ -1,8 +1,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -29,7 +31,7 @@ Every flag is also an environment variable: --max-message is SHEAF_MAX_MESSAGE.
 A flag on the command line wins.
 
 Exit codes: 0 done · 1 any other error · 2 wrong usage or a refused request ·
-3 no such table or snapshot · 4 no gateway answers · 5 damaged data · 130 interrupted`
+3 no such table, snapshot or store · 4 no gateway answers · 5 damaged data · 130 interrupted`
 
 // newRoot builds the whole command tree.
 func newRoot() *cobra.Command {
@@ -53,7 +55,7 @@ func newRoot() *cobra.Command {
 		newImport(), newExport(), newScan(), newTables(), newExplain(),
 		newVersion(),
 	)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
 	nameVariables(root)
 	return root
 }
@@ -85,10 +87,18 @@ func fromEnvironment(command *cobra.Command, _ []string) error {
 			return
 		}
 		if err := command.Flags().Set(flag.Name, value); err != nil {
-			failed = usageError{fmt.Errorf("environment variable %s: %w", variable(flag.Name), err)}
+			failed = flagError(fmt.Errorf("environment variable %s: %w", variable(flag.Name), err))
 		}
 	})
 	return failed
+}
+
+// goNames is what Go says of a number that it cannot read, before the reason.
+var goNames = regexp.MustCompile(`strconv\.\w+: parsing "(?:[^"\\]|\\.)*": `)
+
+// flagError is a wrong value of a flag, without the names of Go's functions.
+func flagError(err error) error {
+	return usageError{errors.New(goNames.ReplaceAllString(err.Error(), ""))}
 }
 
 // knownCommand refuses what is no subcommand of root, naming near ones.
