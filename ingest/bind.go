@@ -3,6 +3,7 @@ package ingest
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -34,7 +35,7 @@ func bind(name shards.Name, schema *shards.Schema, stream *arrow.Schema, mode Mo
 	if unknown := unknownColumns(schema, stream); len(unknown) > 0 {
 		asked := unknown[0].Name
 		return nil, fault.Invalid("COLUMN_NOT_FOUND", "table %s has no column %q%s (the command field add_columns adds unknown columns)",
-			name, asked, suggest(asked, fieldNames(schema.Arrow())))
+			name, asked, suggest(asked, schema))
 	}
 	b := &binding{
 		schema: schema, mode: mode, whole: true,
@@ -77,6 +78,19 @@ func unknownColumns(schema *shards.Schema, stream *arrow.Schema) []arrow.Field {
 		}
 	}
 	return unknown
+}
+
+// suggest is "; did you mean …?" with the columns nearest to the one asked for,
+// or nothing if none is near.
+func suggest(asked string, schema *shards.Schema) string {
+	near := shards.Nearest(asked, fieldNames(schema.Arrow()))
+	if len(near) == 0 {
+		return ""
+	}
+	for i, name := range near {
+		near[i] = strconv.Quote(name)
+	}
+	return "; did you mean " + strings.Join(near, " or ") + "?"
 }
 
 func (b *binding) isKey(column int) bool {

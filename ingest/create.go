@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"context"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -47,7 +48,7 @@ func checkNames(stream *arrow.Schema) error {
 		switch {
 		case field.Name == "" || len(field.Name) > limits.NameBytes || !utf8.ValidString(field.Name):
 			return fault.Invalid("COLUMN_NAME_INVALID", "column %d is named %.300q; a column's name is UTF-8 of 1 to %d bytes", i, field.Name, limits.NameBytes)
-		case reserved(field.Name):
+		case strings.HasPrefix(field.Name, shards.ReservedPrefix):
 			return fault.Invalid("COLUMN_NAME_RESERVED", "column %q cannot be written: names that begin with %s are the server's own; leave the column out", field.Name, shards.ReservedPrefix)
 		case seen[field.Name]:
 			return fault.Invalid("COLUMN_REPEATED", "column %q occurs twice; columns are matched by name, so a name may occur once", field.Name)

@@ -1,7 +1,6 @@
 package pushdown
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
@@ -52,55 +51,24 @@ func findColumn(schema *shards.Schema, name string) (*column, error) {
 // it names up to three that are spelt much like it.
 func ColumnNotFound(schema *shards.Schema, name string) error {
 	missing := fault.Invalid("COLUMN_NOT_FOUND", "there is no column %q", clip(name))
-	type candidate struct {
-		name     string
-		distance int
+	names := make([]string, len(schema.Columns))
+	for i, c := range schema.Columns {
+		names[i] = c.Field.Name
 	}
-	var near []candidate
-	asked := strings.ToLower(clip(name))
-	for _, c := range schema.Columns {
-		if distance := editDistance(asked, strings.ToLower(c.Field.Name)); distance <= 1+len(asked)/3 {
-			near = append(near, candidate{c.Field.Name, distance})
-		}
-	}
-	slices.SortStableFunc(near, func(a, b candidate) int { return cmp.Compare(a.distance, b.distance) })
 	var quoted []string
-	for _, c := range near[:min(3, len(near))] {
-		quoted = append(quoted, identifier(c.name))
+	for _, near := range shards.Nearest(name, names) {
+		quoted = append(quoted, identifier(near))
 	}
 	if len(quoted) > 0 {
 		return missing.With("; did you mean %s?", strings.Join(quoted, " or "))
 	}
-	all := schema.Columns
-	for _, c := range all[:min(10, len(all))] {
-		quoted = append(quoted, identifier(c.Field.Name))
+	for _, shown := range names[:min(10, len(names))] {
+		quoted = append(quoted, identifier(shown))
 	}
-	if len(all) > 10 {
+	if len(names) > 10 {
 		quoted = append(quoted, "…")
 	}
 	return missing.With("; the columns are %s", strings.Join(quoted, ", "))
-}
-
-// editDistance counts the single-byte insertions, deletions and replacements
-// between two names (Levenshtein, one row of the table at a time).
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replace := diagonal
-			if a[i] != b[j] {
-				replace++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(replace, diagonal+1, row[j]+1)
-		}
-	}
-	return row[len(b)]
 }
 
 // identifier is a name as SQL writes it: bare where that is unambiguous.

@@ -67,7 +67,7 @@ func (e *entry) add(s *Schema, f arrow.Field) error {
 		}
 	}
 	if len(s.Columns) >= limits.Columns {
-		return fault.Invalid("COLUMNS_LIMIT", "a table has at most %d columns", limits.Columns)
+		return fault.New(fault.ResourceExhausted, "COLUMNS_LIMIT", "a table has at most %d columns", limits.Columns)
 	}
 	if err := checkType(f); err != nil {
 		return err
@@ -192,7 +192,7 @@ func (s *Schema) names() []string {
 
 // suggest is ": did you mean a, b?" or nothing.
 func suggest(asked string, names []string) string {
-	if near := nearest(asked, names); len(near) > 0 {
+	if near := Nearest(asked, names); len(near) > 0 {
 		return ": did you mean " + strings.Join(near, ", ") + "?"
 	}
 	return ""
