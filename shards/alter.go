@@ -6,6 +6,8 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 
 	"github.com/sheaf-db/sheaf/fault"
+	"github.com/sheaf-db/sheaf/limits"
+	"github.com/sheaf-db/sheaf/shards/block"
 	"github.com/sheaf-db/sheaf/shards/canonical"
 	"github.com/sheaf-db/sheaf/shards/run"
 )
@@ -65,6 +67,11 @@ func (e *entry) addColumns(s *Schema, added *arrow.Schema) error {
 		}
 		if err := e.add(s, f); err != nil {
 			return err
+		}
+		// A block of rows that lack the column is read as so many nulls.
+		if size := canonical.ValueBytes(f.Type); size*limits.BlockRows > block.MaxColumnBytes {
+			return fault.Invalid("TYPE_UNSUPPORTED", "column %q cannot be added: a null of %s takes %d bytes, and the rows there are would get one each; the limit is %d: make a table with it instead",
+				f.Name, f.Type, size, block.MaxColumnBytes/limits.BlockRows)
 		}
 	}
 	return nil

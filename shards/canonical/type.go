@@ -53,24 +53,24 @@ func CheckType(dt arrow.DataType) error {
 	if err := checkType(dt, dt, maxDepth); err != nil {
 		return err
 	}
-	if least(dt) > limits.RowBytes {
+	if ValueBytes(dt) > limits.RowBytes {
 		return fault.Invalid("TYPE_UNSUPPORTED", "%s cannot be stored: each value, a null too, takes more than %d bytes, the limit of a row", dt, limits.RowBytes)
 	}
 	return nil
 }
 
-// least is about the bytes that every value of a type takes, the items of
-// fixed-size lists being one at least; not much more than limits.RowBytes where
-// it is more.
-func least(dt arrow.DataType) int64 {
+// ValueBytes is about the bytes that every value of a type takes, a null too;
+// items of fixed-size lists count as one at least. Beyond limits.RowBytes it does
+// not say how much more.
+func ValueBytes(dt arrow.DataType) int64 {
 	const enough = limits.RowBytes + 1
 	switch dt := Type(dt).(type) {
 	case *arrow.FixedSizeListType:
-		return min(enough, int64(dt.Len())*max(1, least(dt.Elem())))
+		return min(enough, int64(dt.Len())*max(1, ValueBytes(dt.Elem())))
 	case *arrow.StructType:
 		total := int64(0)
 		for _, field := range dt.Fields() {
-			total = min(enough, total+least(field.Type))
+			total = min(enough, total+ValueBytes(field.Type))
 		}
 		return total
 	case *arrow.FixedSizeBinaryType:
