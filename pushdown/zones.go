@@ -32,7 +32,7 @@ func zonesOf(c *column, s set) func() zoneSet {
 			if !span.bounded {
 				high = span.low
 			}
-			cuts = append(cuts, c.domain.zoneLow(span.low), high)
+			cuts = append(cuts, span.low, high)
 		}
 		values := c.domain.newArray(c.canonical, cuts)
 		defer values.Release()
@@ -53,15 +53,6 @@ func zonesOf(c *column, s set) func() zoneSet {
 		}
 		return out
 	})
-}
-
-// zoneLow is a low end as zones see it: a zone's maximum may be −0.0, which lies
-// below 0.0 in a float's order and equals it.
-func (d domain) zoneLow(low string) string {
-	if d.kind == float && fromBigEndian(low) == d.float.zero() {
-		return string(bigEndian(d.float.zero()-1, d.width))
-	}
-	return low
 }
 
 // meets reports whether some value from least to most may be in the set. The
