@@ -361,6 +361,23 @@ func TestFailedSync(t *testing.T) {
 	}
 }
 
+// TestFailedDrop: a table whose drop failed can be read as before, like all else.
+func TestFailedDrop(t *testing.T) {
+	toggle := &errorfs.Toggle{Injector: errorfs.ErrInjected.If(errorfs.And(
+		errorfs.PathMatch("/store/db/*.log"), isSync{}))}
+	b := newBedOn(t, errorfs.Wrap(vfs.NewCrashableMem(), toggle))
+	table := b.create("t", "k:string v:int64", "k", "", 2)
+	b.put(table, values{"a", int64(1)})
+	toggle.On()
+	if err := b.s.DropTable(context.Background(), table.Name()); !fault.Is(err, "STORE_READ_ONLY") {
+		t.Fatalf("a failed drop gave %v", err)
+	}
+	toggle.Off()
+	if got := format(b.rows(b.table("t"))); got != "a 1\n" {
+		t.Fatalf("got\n%s", got)
+	}
+}
+
 type isSync struct{}
 
 func (isSync) String() string { return "sync" }

@@ -18,7 +18,7 @@ type Snapshot struct {
 func (t *Table) Snapshot() (*Snapshot, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.dropped {
+	if t.visible.gone {
 		return nil, t.gone()
 	}
 	return t.holdLocked(t.visible), nil

@@ -185,6 +185,7 @@ func (t *Table) applyDrop() (*pendingVersion, *pebble.Batch, error) {
 	t.commits.Lock()
 	defer t.commits.Unlock()
 	p := &pendingVersion{version: t.head.next(), shown: make(chan struct{})}
+	p.version.gone = true
 	batch := t.store.db.NewBatch()
 	err := t.unlistAll(batch, p)
 	streamsLow, streamsHigh := layout.StreamsSpan(t.id)
@@ -205,7 +206,7 @@ func (t *Table) applyDrop() (*pendingVersion, *pebble.Batch, error) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.dropped = true // whatever comes to the publish section now is refused
+	t.dropped = true // whatever comes to the publish section now is refused; reads go on until the drop is durable
 	return p, batch, nil
 }
 

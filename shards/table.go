@@ -37,7 +37,7 @@ type Table struct {
 	pending []*pendingVersion
 	live    liveEpochs
 	garbage []garbage
-	dropped bool
+	dropped bool // takes no more commits; the visible version tells readers
 
 	folds folds
 }

@@ -18,6 +18,7 @@ import (
 type version struct {
 	epoch  uint64
 	commit uint64 // newest commit in it
+	gone   bool   // the table's last version: it is dropped
 	schema *Schema
 	runs   *runSet
 	delta  *deltaSet
