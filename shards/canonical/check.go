@@ -16,9 +16,10 @@ import (
 
 // Check is nil if every value that the array's lengths, offsets, indices and
 // run ends name lies inside its buffers, at any depth, and if strings are
-// UTF-8, so that reading it cannot go wrong here or in a client; else a fault INVALID_ARGUMENT that says what does not fit.
-// Slots under a null may hold anything where the layout does not use them. It
-// reads offsets and indices once and copies nothing.
+// UTF-8, so that reading it cannot go wrong here or in a client; else a fault
+// INVALID_ARGUMENT that says what does not fit. Slots under a null may hold
+// anything where the layout does not use them. It reads offsets, indices and
+// text once and copies nothing.
 func Check(arr arrow.Array) error {
 	if arr == nil || arr.Data() == nil {
 		return bad("no array")

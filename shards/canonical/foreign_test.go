@@ -145,7 +145,12 @@ func (f *foreign) valid(dt arrow.DataType) any {
 	if width, ok := elementWidth(dt); ok {
 		return f.bytes(width)
 	}
-	return f.bytes(f.rng.IntN(30))
+	drawn := f.bytes(f.rng.IntN(30))
+	switch dt.ID() {
+	case arrow.STRING, arrow.LARGE_STRING, arrow.STRING_VIEW:
+		return string([]rune(drawn))
+	}
+	return drawn
 }
 
 // bytes draws from few values, so that some repeat.

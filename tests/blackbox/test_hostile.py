@@ -196,6 +196,18 @@ def test_codes_are_those_of_the_contract(raw, client, name):
     assert b"ErrorInfo" in trailers["grpc-status-details-bin"]
     expect(grpc.StatusCode.FAILED_PRECONDITION, lambda: put(
         raw, name, messages_of(ksv(["a"], [1]).schema, []), sharding_key=["s"]), "[KEY_CONFLICT]")
+    wide = pa.schema([(f"c{i}", pa.int8()) for i in range(4097)])
+    expect(grpc.StatusCode.RESOURCE_EXHAUSTED, lambda: put(
+        raw, f"{name}_wide", messages_of(wide, []), sharding_key=["c0"]), "[COLUMNS_LIMIT]")
+
+
+def test_text_that_is_not_utf8_is_refused(raw, client, name):
+    """One writer must not make a table that readers cannot decode."""
+    schema = pa.schema([("k", pa.int64()), ("word", pa.string())])
+    batch = pa.record_batch([pa.array([1, 2]), pa.array([b"right", b"\xffwrong"]).view(pa.string())], schema=schema)
+    expect(INVALID, lambda: put(raw, name, messages_of(schema, [batch]), sharding_key=["k"]),
+           "[BAD_ARRAY]", "word", "row 1", "UTF-8")
+    assert client.count(name) == 0
 
 
 def test_dictionary_batches_that_do_not_fit(raw, client, name):
