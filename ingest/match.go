@@ -2,9 +2,11 @@ package ingest
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/bitutil"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/sheaf-db/sheaf/shards/block"
@@ -204,9 +206,17 @@ func (c *conversion) applyChildren(mem memory.Allocator, arr arrow.Array) (arrow
 			return nil, err
 		}
 		converted, err := inner.apply(mem, child)
+		bad, refused := err.(*valueError)
+		if refused && arr.NullN() > 0 {
+			live := onlyLive(mem, arr, child)
+			child.Release()
+			child = live
+			converted, err = inner.apply(mem, child)
+			bad, refused = err.(*valueError)
+		}
 		child.Release()
 		if err != nil {
-			if bad, ok := err.(*valueError); ok {
+			if refused {
 				bad.row = parentRow(arr, bad.row)
 			}
 			return nil, err
@@ -216,6 +226,26 @@ func (c *conversion) applyChildren(mem memory.Allocator, arr arrow.Array) (arrow
 		converted.Release()
 	}
 	return made(c.to, arr.Len(), data.Buffers(), children, arr.NullN()), nil
+}
+
+// onlyLive is a child of a nested array with nulls for what lies under a null
+// of its parent: no value, which need not fit. The caller releases it.
+func onlyLive(mem memory.Allocator, parent, child arrow.Array) arrow.Array {
+	validity := memory.NewResizableBuffer(mem)
+	defer validity.Release()
+	validity.Resize(int(bitutil.BytesForBits(int64(child.Len()))))
+	clear(validity.Bytes())
+	nulls := 0
+	for i, live := range liveChildren(parent, child.Len(), nil) {
+		if live && child.IsValid(i) {
+			bitutil.SetBit(validity.Bytes(), i)
+		} else {
+			nulls++
+		}
+	}
+	buffers := slices.Clone(child.Data().Buffers())
+	buffers[0] = validity
+	return made(child.DataType(), child.Len(), buffers, child.Data().Children(), nulls)
 }
 
 // child is the source's array for child i of the target.

@@ -222,3 +222,27 @@ func TestDecimalBeyondItsPrecision(t *testing.T) {
 		require.Equal(t, 0, bad.row)
 	}
 }
+
+// What lies under a null struct is no value, whether or not it would fit.
+func TestValuesUnderNullStructsNeedNotFit(t *testing.T) {
+	mem := memory.NewCheckedAllocator(memory.DefaultAllocator)
+	defer mem.AssertSize(t, 0)
+	from := arrow.StructOf(arrow.Field{Name: "t", Type: arrow.FixedWidthTypes.Timestamp_ns, Nullable: true})
+	to := arrow.StructOf(arrow.Field{Name: "t", Type: arrow.FixedWidthTypes.Timestamp_us, Nullable: true})
+	builder := array.NewTimestampBuilder(mem, arrow.FixedWidthTypes.Timestamp_ns.(*arrow.TimestampType))
+	defer builder.Release()
+	builder.AppendValues([]arrow.Timestamp{1, 2000}, nil)
+	child := builder.NewArray()
+	defer child.Release()
+	data := array.NewData(from, 2, []*memory.Buffer{memory.NewBufferBytes([]byte{2})}, []arrow.ArrayData{child.Data()}, 1, 0)
+	arr := array.MakeFromData(data)
+	data.Release()
+	defer arr.Release()
+	c, err := match(from, to)
+	require.NoError(t, err)
+	out, err := c.apply(mem, arr)
+	require.NoError(t, err)
+	defer out.Release()
+	require.True(t, out.IsNull(0))
+	require.Equal(t, arrow.Timestamp(2), out.(*array.Struct).Field(0).(*array.Timestamp).Value(1))
+}
