@@ -204,7 +204,8 @@ def test_codes_are_those_of_the_contract(raw, client, name):
 def test_text_that_is_not_utf8_is_refused(raw, client, name):
     """One writer must not make a table that readers cannot decode."""
     schema = pa.schema([("k", pa.int64()), ("word", pa.string())])
-    batch = pa.record_batch([pa.array([1, 2]), pa.array([b"right", b"\xffwrong"]).view(pa.string())], schema=schema)
+    words = pa.array([b"right", b"\xffwrong"]).view(pa.string())
+    batch = pa.record_batch([pa.array([1, 2]), words], schema=schema)
     expect(INVALID, lambda: put(raw, name, messages_of(schema, [batch]), sharding_key=["k"]),
            "[BAD_ARRAY]", "word", "row 1", "UTF-8")
     assert client.count(name) == 0
