@@ -29,6 +29,11 @@ type diskSpace struct {
 	written atomic.Int64 // since the last look
 	every   atomic.Int64 // when to look again
 
+	// While the store opens nothing is reserved: without room for its last
+	// writes it could not even be read.
+	opening      atomic.Bool
+	openFailures atomic.Int64
+
 	mu   sync.Mutex
 	size int64 // of the ballast that is wanted
 }
@@ -99,6 +104,9 @@ func (d *diskSpace) release() {
 // reserve refuses a write to an sstable that would leave less than a ballast's
 // worth of space: that much is for the log and the manifest.
 func (d *diskSpace) reserve(bytes int) error {
+	if d.opening.Load() {
+		return nil
+	}
 	usage, err := d.fs.GetDiskUsage(d.dir)
 	if err != nil {
 		return nil

@@ -3,6 +3,7 @@ package shards
 import (
 	"context"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -167,6 +168,48 @@ func TestDiskFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	check()
+}
+
+// TestOpenOnFullDisk: a store that was closed on a disk now full is opened with
+// the ballast's space; where that is not enough the start ends and says so. It
+// can be read either way.
+func TestOpenOnFullDisk(t *testing.T) {
+	for _, c := range []struct {
+		size   int64 // of the disk, which the ballast goes by
+		opened bool
+	}{{512 << 20, true}, {64 << 20, false}} {
+		mem := vfs.NewCrashableMem()
+		disk := &smallDisk{FS: mem, size: c.size}
+		b := newBedOn(t, disk)
+		table := b.create("t", "k:int64 v:string", "k", "", 2)
+		for i := range int64(8) {
+			b.put(table, values{i, strings.Repeat("x", 500<<10)})
+		}
+		disk.resize(disk.used("/store"))
+		b.close()
+
+		b.o.ReadOnly = true
+		b.open()
+		if rows := b.rows(b.table("t")); len(rows) != 8 {
+			t.Fatalf("%d rows, read only", len(rows))
+		}
+		b.close()
+
+		b.o.ReadOnly = false
+		s, err := Open(context.Background(), "/store", b.o)
+		if opened := err == nil; opened != c.opened || !opened && !fault.Is(err, "DISK_FULL") {
+			t.Fatalf("opened a full disk of %d bytes: %v", c.size, err)
+		}
+		if !c.opened { // with space, as after a restart
+			b.fs = mem.CrashClone(vfs.CrashCloneCfg{})
+			b.open()
+			s = b.s
+		}
+		b.s = s
+		if rows := b.rows(b.table("t")); len(rows) != 8 {
+			t.Fatalf("%d rows", len(rows))
+		}
+	}
 }
 
 // TestBallast: what Pebble writes when the disk is full all the same finds the

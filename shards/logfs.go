@@ -58,35 +58,47 @@ func (fs logFS) ReuseForWrite(oldname, newname string, category vfs.DiskWriteCat
 func (fs logFS) guarded(doing, name string, f vfs.File, err error) (vfs.File, error) {
 	if !fs.critical(name) {
 		if err != nil {
-			time.Sleep(retryPause)
-			return nil, err
+			return nil, fs.pause(err)
 		}
-		return tableFile{reservedFile{f, fs.space}}, nil
+		return tableFile{reservedFile{f, fs.space}, fs}, nil
 	}
 	base := fs.FS.PathBase(name)
 	fs.failure.stop(doing+" "+base, err)
 	return logFile{f, base, fs.failure}, nil
 }
 
-const retryPause = 100 * time.Millisecond
+const (
+	retryPause = 100 * time.Millisecond
+	// openRetries is how many failed writes a start puts up with.
+	openRetries = 20
+)
+
+// pause gives an error back after a while. A start that only ever fails would
+// never end, since Pebble waits for its flush: it is stopped.
+func (fs logFS) pause(err error) error {
+	if err == nil {
+		return nil
+	}
+	if fs.space.opening.Load() && fs.space.openFailures.Add(1) > openRetries {
+		fs.failure.stop("opening the store", err)
+	}
+	time.Sleep(retryPause)
+	return err
+}
 
 // tableFile is a file whose failed writes pause.
-type tableFile struct{ vfs.File }
+type tableFile struct {
+	vfs.File
+	fs logFS
+}
 
 func (f tableFile) Write(p []byte) (int, error) {
 	n, err := f.File.Write(p)
-	return n, pause(err)
+	return n, f.fs.pause(err)
 }
 
-func (f tableFile) Sync() error     { return pause(f.File.Sync()) }
-func (f tableFile) SyncData() error { return pause(f.File.SyncData()) }
-
-func pause(err error) error {
-	if err != nil {
-		time.Sleep(retryPause)
-	}
-	return err
-}
+func (f tableFile) Sync() error     { return f.fs.pause(f.File.Sync()) }
+func (f tableFile) SyncData() error { return f.fs.pause(f.File.SyncData()) }
 
 // OpenDir opens a directory, whose failed sync stops: new logs and manifests
 // hang on it.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"syscall"
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow/memory"
@@ -83,15 +84,23 @@ func (s *Store) open(ctx context.Context, dir string) error {
 	opts := pebbleOptions(s.options, fs, s.cache, s.failure, s.corrupt)
 	opts.Lock = s.lock
 	// Pebble's fatal paths while it opens end the goroutine, so it gets one.
+	s.space.opening.Store(true)
+	opened := make(chan *pebble.DB, 1)
 	err = s.guard("opening the store", func() error {
 		db, err := pebble.Open(dbDir, opts)
-		s.db = db
+		opened <- db
 		return err
 	})
+	s.space.opening.Store(false)
+	if errors.Is(err, syscall.ENOSPC) {
+		return fault.New(fault.ResourceExhausted, "DISK_FULL",
+			"the disk of the store in %s is full, and opening it writes what was not flushed: free %d MiB, then start again (%w)",
+			dir, maxBallastBytes>>20, syscall.ENOSPC)
+	}
 	if err != nil {
-		s.db = nil
 		return fmt.Errorf("opening the store in %s: %w", dir, err)
 	}
+	s.db = <-opened
 	if err := s.checkFormat(); err != nil {
 		return err
 	}
@@ -219,6 +228,9 @@ func (s *Store) Close() error {
 	s.folder.close()
 	s.pins.close()
 	s.janitor.close()
+	if s.failure.stuck.Load() {
+		return nil // what is left of Pebble keeps its files locked
+	}
 	var err error
 	if s.db != nil {
 		var ended bool
@@ -234,9 +246,6 @@ func (s *Store) Close() error {
 }
 
 func (s *Store) closePebble() (ended bool, err error) {
-	if s.failure.stuck.Load() {
-		return false, nil
-	}
 	// A failed Pebble, or one that fails now, may hold locks for ever and may
 	// panic: it is given a moment and then left behind. Nothing that was
 	// acknowledged hangs on it.
