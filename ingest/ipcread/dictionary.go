@@ -85,6 +85,9 @@ func (s *Stream) readDictionary(t table, body *memory.Buffer) (err error) {
 		return fmt.Errorf("dictionary %d: %w", t.int64(0), err)
 	}
 	defer values.Release()
+	if err := load.end(); err != nil {
+		return err
+	}
 	defer quota.Recover(&err, s.tooLarge)
 	plain, err := canonical.Normalize(quota.New(s.mem, s.limit), values)
 	if err != nil {

@@ -78,6 +78,16 @@ func (l *loader) field() (rows int, hasNulls bool, err error) {
 	return int(length), nulls != 0, nil
 }
 
+// end refuses a message that holds more than the columns took: its rows are of
+// another schema, and what was read of it is not what was sent.
+func (l *loader) end() error {
+	if l.nodesLeft == 0 && l.buffersLeft == 0 {
+		return nil
+	}
+	return fault.Invalid("MESSAGE_INVALID", "the batch has %d fields and %d buffers more than the stream's schema: send the schema that the batches have",
+		l.nodesLeft, l.buffersLeft)
+}
+
 // buffer takes the next buffer, which must hold at least need bytes. The caller
 // releases it.
 func (l *loader) buffer(need int64) (*memory.Buffer, error) {

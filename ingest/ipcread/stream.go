@@ -158,6 +158,9 @@ func (s *Stream) readBatch(t table, body *memory.Buffer) (arrow.RecordBatch, err
 		}
 		columns = append(columns, column)
 	}
+	if err := load.end(); err != nil {
+		return nil, err
+	}
 	return array.NewRecordBatch(s.carried, columns, rows), nil
 }
 

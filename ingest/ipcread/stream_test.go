@@ -382,3 +382,25 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// Batches of another schema than the stream's are refused, also where what the
+// columns need is there.
+func TestBatchesOfAnotherSchemaAreRefused(t *testing.T) {
+	one := func(dt arrow.DataType, json string) (*arrow.Schema, []*flight.FlightData) {
+		schema := arrow.NewSchema([]arrow.Field{{Name: "v", Type: dt}}, nil)
+		column, _, err := array.FromJSON(memory.DefaultAllocator, dt, strings.NewReader(json))
+		require.NoError(t, err)
+		return schema, messages(t, schema, []arrow.RecordBatch{array.NewRecordBatch(schema, []arrow.Array{column}, int64(column.Len()))})
+	}
+	_, numbers := one(arrow.PrimitiveTypes.Int64, "[1]")
+	_, texts := one(arrow.BinaryTypes.String, `["abcdefgh"]`)
+	_, structs := one(arrow.StructOf(arrow.Field{Name: "a", Type: arrow.PrimitiveTypes.Int64}), `[{"a":1}]`)
+	for _, other := range [][]*flight.FlightData{texts, structs} {
+		s := NewStream(memory.DefaultAllocator, 1<<20)
+		_, err := s.Read(numbers[0].DataHeader, nil)
+		require.NoError(t, err)
+		_, err = s.Read(other[1].DataHeader, memory.NewBufferBytes(other[1].DataBody))
+		require.ErrorContains(t, err, "[MESSAGE_INVALID]")
+		s.Release()
+	}
+}
