@@ -27,9 +27,9 @@ const defaultMemory = 1 << 30
 const cacheShare = 4
 
 // heapGrowth is GOGC unless that is set: each collection drops what scans would
-// have recycled, and at 100 they come so often that a full scan runs a sixth
+// have recycled, and at 100 they come so often that a full scan runs a tenth
 // slower. The memory limit bounds what it costs.
-const heapGrowth = 400
+const heapGrowth = 200
 
 // defaultDrain is how long running calls may go on after a signal to stop.
 const defaultDrain = 20 * time.Second
