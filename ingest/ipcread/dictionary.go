@@ -42,30 +42,13 @@ func (s *Stream) register(n node, dt arrow.DataType) error {
 			return fault.Invalid("MESSAGE_INVALID", "dictionary id %d stands for values of two types", n.dictionary)
 		}
 	}
-	for i, child := range childTypes(dt) {
+	for i, child := range canonical.Children(dt) {
 		if i >= len(n.children) {
 			return errHeader
 		}
 		if err := s.register(n.children[i], child); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// childTypes is the types of a type's children, in the order of the layout.
-func childTypes(dt arrow.DataType) []arrow.DataType {
-	switch dt := dt.(type) {
-	case *arrow.RunEndEncodedType:
-		return []arrow.DataType{dt.RunEnds(), dt.Encoded()}
-	case *arrow.StructType:
-		types := make([]arrow.DataType, dt.NumFields())
-		for i, field := range dt.Fields() {
-			types[i] = field.Type
-		}
-		return types
-	case arrow.ListLikeType:
-		return []arrow.DataType{dt.Elem()}
 	}
 	return nil
 }

@@ -81,8 +81,9 @@ func storageOf(dt arrow.DataType) arrow.DataType {
 	}
 }
 
-// childFields are the types of the children in the type's layout.
-func childTypes(dt arrow.DataType) []arrow.DataType {
+// Children is the types of a type's children, in the order of the layout of its
+// arrays; none for types without.
+func Children(dt arrow.DataType) []arrow.DataType {
 	switch dt := dt.(type) {
 	case *arrow.RunEndEncodedType:
 		return []arrow.DataType{dt.RunEnds(), dt.Encoded()}

@@ -51,10 +51,10 @@ func checkPromises(t *testing.T, data arrow.ArrayData, path string) {
 		require.True(t, ok, "%s: %s", path, dt)
 		size(1, width*rows)
 	}
-	require.Len(t, data.Children(), len(childTypes(dt)), path)
+	require.Len(t, data.Children(), len(Children(dt)), path)
 	for i, child := range data.Children() {
 		require.Equal(t, children, child.Len(), "%s: child %d of %s", path, i, dt)
-		require.True(t, arrow.TypeEqual(childTypes(dt)[i], child.DataType()), "%s: child %d of %s is %s", path, i, dt, child.DataType())
+		require.True(t, arrow.TypeEqual(Children(dt)[i], child.DataType()), "%s: child %d of %s is %s", path, i, dt, child.DataType())
 		checkPromises(t, child, path+"/"+childName(dt, i))
 	}
 }

@@ -66,7 +66,7 @@ func check(dt arrow.DataType, data arrow.ArrayData) error {
 	if err := a.checkValidity(); err != nil {
 		return err
 	}
-	for i, childType := range childTypes(dt) {
+	for i, childType := range Children(dt) {
 		if err := check(childType, data.Children()[i]); err != nil {
 			return in(childName(dt, i), err)
 		}
@@ -136,7 +136,7 @@ func (a checked) checkShape() error {
 	if n := len(a.data.Buffers()); n < buffers || n > buffers && !more {
 		return bad("%s with %d buffers instead of %d", a.dt, n, buffers)
 	}
-	children := childTypes(a.dt)
+	children := Children(a.dt)
 	if len(a.data.Children()) != len(children) {
 		return bad("%s with %d children instead of %d", a.dt, len(a.data.Children()), len(children))
 	}

@@ -76,7 +76,7 @@ func listViews[T int32 | int64](n *normalizer, dt arrow.DataType, data arrow.Arr
 		}
 		ends[i+1] = int32(total)
 	}
-	child, elem := data.Children()[0], childTypes(dt)[0]
+	child, elem := data.Children()[0], Children(dt)[0]
 	if total == 0 {
 		low, high = 0, 0
 	}

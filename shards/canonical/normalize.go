@@ -109,12 +109,12 @@ func (n *normalizer) empty(dt arrow.DataType) arrow.ArrayData {
 		return newData(dt, 0, 0, []*memory.Buffer{nil})
 	case *arrow.StructType, *arrow.FixedSizeListType:
 		var children []arrow.ArrayData
-		for _, child := range childTypes(dt) {
+		for _, child := range Children(dt) {
 			children = append(children, n.empty(child))
 		}
 		return newData(dt, 0, 0, []*memory.Buffer{nil}, children...)
 	case *arrow.ListType, *arrow.MapType:
-		return newData(dt, 0, 0, []*memory.Buffer{nil, n.alloc(4)}, n.empty(childTypes(dt)[0]))
+		return newData(dt, 0, 0, []*memory.Buffer{nil, n.alloc(4)}, n.empty(Children(dt)[0]))
 	case *arrow.StringType, *arrow.BinaryType:
 		return newData(dt, 0, 0, []*memory.Buffer{nil, n.alloc(4), none()})
 	}
@@ -191,14 +191,14 @@ func lists[T int32 | int64](n *normalizer, dt arrow.DataType, data arrow.ArrayDa
 		return nil, err
 	}
 	child := data.Children()[0]
-	items, err := n.rows(childTypes(dt)[0], child, child.Offset()+first, size)
+	items, err := n.rows(Children(dt)[0], child, child.Offset()+first, size)
 	if err != nil {
 		offsets.Release()
 		return nil, err
 	}
 	canonical := Type(dt)
 	validity, nulls := n.validity(data, start, count)
-	return newData(canonical, count, nulls, []*memory.Buffer{validity, offsets}, retyped(childTypes(canonical)[0], items)), nil
+	return newData(canonical, count, nulls, []*memory.Buffer{validity, offsets}, retyped(Children(canonical)[0], items)), nil
 }
 
 func (n *normalizer) fixedSizeLists(dt *arrow.FixedSizeListType, data arrow.ArrayData, start, count int) (arrow.ArrayData, error) {

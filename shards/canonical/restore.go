@@ -124,7 +124,7 @@ func (r restorer) restore(declared arrow.DataType, data arrow.ArrayData) (arrow.
 
 func (r restorer) children(declared arrow.DataType, children []arrow.ArrayData) ([]arrow.ArrayData, error) {
 	restored := make([]arrow.ArrayData, 0, len(children))
-	types := childTypes(declared)
+	types := Children(declared)
 	for i, child := range children {
 		data, err := r.restore(types[i], child)
 		if err != nil {
