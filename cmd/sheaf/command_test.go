@@ -70,6 +70,7 @@ func TestWrongUsageIsExplained(t *testing.T) {
 		{[]string{"scan", "t", "--output", "rows"}, "rows has no extension"},
 		{[]string{"serve"}, "--data DIR"},
 		{[]string{"serve", "--data", "x", "--memory", "lots"}, `"lots" is no size`},
+		{[]string{"serve", "--data", "x", "--memory", "1MiB"}, `--memory 1MiB is too little: a gateway needs 64MiB at least`},
 		{[]string{"serve", "--data", "x", "--log-level", "loud"}, "debug, info"},
 		{[]string{"doctor"}, "--data DIR"},
 		{[]string{"import", "t"}, "at least one Parquet file"},

@@ -14,17 +14,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sheaf-db/sheaf/budget"
 	"github.com/sheaf-db/sheaf/flight"
 	"github.com/sheaf-db/sheaf/limits"
 	"github.com/sheaf-db/sheaf/shards"
 )
-
-// defaultMemory is what a gateway takes for caches and for messages on their way in.
-const defaultMemory = 1 << 30
-
-// cacheShare of --memory goes to the store's caches, the rest to messages that
-// are being received.
-const cacheShare = 4
 
 // heapGrowth is GOGC unless that is set: each collection drops what scans would
 // have recycled, and at 100 they come so often that a full scan runs a tenth
@@ -52,7 +46,7 @@ type serveFlags struct {
 }
 
 func newServe() *cobra.Command {
-	f := serveFlags{memory: defaultMemory, maxMessage: limits.MessageBytes}
+	var f serveFlags
 	command := &cobra.Command{
 		Use:     "serve --data DIR",
 		Short:   "Run a gateway on a data directory",
@@ -67,8 +61,8 @@ func newServe() *cobra.Command {
 	flags := command.Flags()
 	flags.StringVar(&f.data, "data", "", "data directory (required)")
 	flags.StringVar(&f.listen, "listen", defaultAddress, "address to listen on, host:port; port 0 takes a free one")
-	flags.Var(&f.memory, "memory", "bound for caches and for messages being received")
-	flags.Var(&f.maxMessage, "max-message", "largest message taken, after decompression")
+	flags.Var(&f.memory, "memory", "memory of the process: caches, rows being read, messages being received (default a quarter of the machine)")
+	flags.Var(&f.maxMessage, "max-message", "largest message taken, after decompression (default 1GiB, or a fifth of --memory if that is less)")
 	flags.DurationVar(&f.drain, "drain", defaultDrain, "how long running calls may go on after a signal to stop")
 	flags.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
 	flags.StringVar(&f.logFormat, "log-format", "text", "text or json")
@@ -93,21 +87,25 @@ func (f *serveFlags) run(ctx context.Context, errs io.Writer) error {
 	}
 	defer listener.Close()
 
+	shares, err := f.shares()
+	if err != nil {
+		return err
+	}
 	// Towards the bound Go collects more eagerly instead of growing.
-	debug.SetMemoryLimit(int64(f.memory) - int64(f.memory)/cacheShare)
+	debug.SetMemoryLimit(shares.Heap)
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(heapGrowth)
 	}
 
 	began := time.Now()
-	store, err := shards.Open(ctx, f.data, shards.Options{Memory: int64(f.memory) / cacheShare, Logger: logger})
+	store, err := shards.Open(ctx, f.data, shards.Options{Memory: shares.Blocks + shares.Tails, Logger: logger})
 	if err != nil {
 		return err
 	}
 	logger.Info("store open", "data", f.data, "tables", len(store.Tables("")), "ms", time.Since(began).Milliseconds())
 
 	server := flight.New(store, flight.Options{
-		MaxMessage: int(f.maxMessage), Memory: int64(f.memory) - int64(f.memory)/cacheShare, Logger: logger})
+		MaxMessage: int(f.maxMessage), Memory: shares.Receiving + shares.Reading, Logger: logger})
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
 	logger.Info("listening", "address", listener.Addr().String(), "version", version)
@@ -126,6 +124,22 @@ func (f *serveFlags) run(ctx context.Context, errs io.Writer) error {
 	}
 	logger.Info("stopped")
 	return err
+}
+
+// shares splits --memory, and sets --max-message if it was not given.
+func (f *serveFlags) shares() (budget.Shares, error) {
+	if f.memory == 0 {
+		f.memory = byteSize(budget.Default())
+	}
+	if f.memory < budget.Least {
+		least := byteSize(budget.Least)
+		return budget.Shares{}, usageError{fmt.Errorf("--memory %s is too little: a gateway needs %s at least", &f.memory, &least)}
+	}
+	shares := budget.Split(int64(f.memory))
+	if f.maxMessage == 0 {
+		f.maxMessage = byteSize(min(limits.MessageBytes, shares.Receiving))
+	}
+	return shares, nil
 }
 
 func newLogger(out io.Writer, level, format string) (*slog.Logger, error) {
