@@ -194,13 +194,18 @@ func (w *Writer) leave() error {
 	return nil
 }
 
-// cut encodes and writes the pending rows as one block.
+// cut writes the pending rows as one block.
 func (w *Writer) cut() error {
 	if w.pending.rows() == 0 {
 		return nil
 	}
 	b := w.pending.take()
 	defer b.release()
+	return w.writeBlock(b)
+}
+
+// writeBlock encodes and writes the rows of one block.
+func (w *Writer) writeBlock(b *cutBlock) error {
 	if err := w.versioned(b.perRow, b.least, b.greatest); err != nil {
 		return err
 	}
