@@ -1,11 +1,13 @@
 package shards
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"runtime"
 	"slices"
+	"sort"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/memory"
@@ -211,22 +213,40 @@ type scanPlan struct {
 	request  ScanRequest
 }
 
-// sources is the sorted sources of one slice, newest first.
-func (s *Snapshot) sources(slice int) []run.Source {
-	var list []run.Source
+// sources is the sources of one slice that may have keys in the ranges (nil:
+// all), newest first.
+func (s *Snapshot) sources(slice int, ranges []run.Range) []run.Source {
 	runs := s.version.runs.of(slice, s.table.slices)
-	var rows uint64
-	for _, r := range runs {
-		rows += r.info.Rows
-	}
 	generations := s.version.delta.of(slice)
-	for i := len(generations) - 1; i >= 0; i-- {
-		list = append(list, s.table.deltaSource(generations[i], s.version.commit, rows))
+	list := make([]run.Source, 0, min(len(generations)+len(runs), 16))
+	if len(generations) > 0 {
+		var rows uint64
+		for _, r := range runs {
+			rows += r.info.Rows
+		}
+		for i := len(generations) - 1; i >= 0; i-- {
+			list = append(list, s.table.deltaSource(generations[i], s.version.commit, rows))
+		}
 	}
 	for _, r := range runs {
-		list = append(list, r.run.run.Source(slice))
+		if r.meetsAny(ranges) {
+			list = append(list, run.Within(r.run.run.Source(slice), r.info.First, r.info.Last))
+		}
 	}
 	return list
+}
+
+// meetsAny reports whether keys of the run's slice may be in one of the ranges,
+// which are sorted and disjoint.
+func (r *sliceRun) meetsAny(ranges []run.Range) bool {
+	if ranges == nil {
+		return true
+	}
+	// The first range that does not end before the run begins.
+	at := sort.Search(len(ranges), func(i int) bool {
+		return ranges[i].High == nil || bytes.Compare(ranges[i].High, r.info.First) > 0
+	})
+	return at < len(ranges) && bytes.Compare(ranges[at].Low, r.info.Last) <= 0
 }
 
 // open starts the scan of some ranges of one slice, of at most limit rows.
@@ -242,5 +262,5 @@ func (p *scanPlan) open(of sliceRanges, columns []uint32, limit int64) (*run.Sca
 		Limit:       max(limit, 0),
 		TargetBytes: p.request.TargetBytes,
 		LastKeys:    p.request.Keys,
-	}, p.snapshot.sources(of.slice))
+	}, p.snapshot.sources(of.slice, of.ranges))
 }

@@ -67,8 +67,8 @@ func (s *Scan) endRound() error {
 	if err := s.flush(); err != nil {
 		return err
 	}
-	for _, t := range s.slots {
-		t.seen = 0
+	for i := range s.slots {
+		s.slots[i].seen = 0
 	}
 	for _, t := range m.drained {
 		if err := s.advance(t); err != nil {

@@ -19,7 +19,7 @@ import (
 type Scan struct {
 	ctx      context.Context
 	r        Request
-	slots    []*slot
+	slots    []slot
 	heap     slotHeap // slots that have a part
 	ranges   int      // how many were begun
 	out      []*block.Vector
@@ -68,18 +68,29 @@ func NewScan(ctx context.Context, r Request, sources []Source) (*Scan, error) {
 		return nil, err
 	}
 	s.heap.desc = r.Desc
+	s.slots = make([]slot, len(sources))
 	for i, source := range sources {
-		cur, err := source.Cursor(CursorOptions{
-			Context: ctx, Mem: r.Mem, Desc: r.Desc, Types: r.Types, Counters: &s.counters,
-		})
-		if err != nil {
-			_ = s.Close() // the first error counts
-			return nil, err
-		}
 		least, greatest := source.Versions()
-		s.slots = append(s.slots, &slot{number: i, cur: cur, least: least, oneVersion: least == greatest})
+		s.slots[i] = slot{number: i, source: source, least: least, oneVersion: least == greatest}
+		if w, ok := source.(within); ok {
+			s.slots[i].first, s.slots[i].last = w.first, w.last
+		}
 	}
 	return s, nil
+}
+
+// cursor is a slot's cursor, opened when it is first needed.
+func (s *Scan) cursor(t *slot) (Cursor, error) {
+	if t.cur != nil {
+		return t.cur, nil
+	}
+	cur, err := t.source.Cursor(CursorOptions{
+		Context: s.ctx, Mem: s.r.Mem, Desc: s.r.Desc, Types: s.r.Types, Counters: &s.counters,
+	})
+	if err == nil {
+		t.cur = cur
+	}
+	return cur, err
 }
 
 func (s *Scan) prepareColumns() error {
@@ -209,8 +220,12 @@ func (s *Scan) Counters() Counters { return s.counters }
 // Close releases everything. It may be called at any time and more than once.
 func (s *Scan) Close() error {
 	var first error
-	for _, t := range s.slots {
+	for i := range s.slots {
+		t := &s.slots[i]
 		t.drop()
+		if t.cur == nil {
+			continue
+		}
 		if err := t.cur.Close(); err != nil && first == nil {
 			first = err
 		}
@@ -249,7 +264,7 @@ func (s *Scan) step() (bool, error) {
 	return true, s.resolve(top)
 }
 
-// nextRange moves all cursors to the next range.
+// nextRange moves the cursors that may have a part of it to the next range.
 func (s *Scan) nextRange() (bool, error) {
 	if s.ranges == len(s.r.Ranges) {
 		return false, nil
@@ -260,8 +275,16 @@ func (s *Scan) nextRange() (bool, error) {
 	}
 	s.ranges++
 	b := boundsOf(s.r.Key, r)
-	for _, t := range s.slots {
-		if err := t.cur.Seek(b); err != nil {
+	for i := range s.slots {
+		t := &s.slots[i]
+		if !t.meets(r) {
+			continue
+		}
+		cur, err := s.cursor(t)
+		if err != nil {
+			return false, err
+		}
+		if err := cur.Seek(b); err != nil {
 			return false, err
 		}
 		if err := s.advance(t); err != nil {

@@ -17,7 +17,10 @@ import (
 // once that is being merged, its keys.
 type slot struct {
 	number     int // place in the list of sources, newest first
-	cur        Cursor
+	source     Source
+	cur        Cursor // nil until a range needs it
+	first      []byte // nil, or bounds of the source's keys: first <= key <= last
+	last       []byte
 	least      uint64 // of the source's versions
 	oneVersion bool   // all its rows have version least
 
@@ -41,6 +44,12 @@ type slot struct {
 	seen  int      // rows that the present round went past
 	count int      // and that are wanted of them
 	picks []uint32 // their numbers, if they are few
+}
+
+// meets is false if the source has no key in a range.
+func (t *slot) meets(r Range) bool {
+	return t.first == nil ||
+		(r.High == nil || bytes.Compare(t.first, r.High) < 0) && (r.Low == nil || bytes.Compare(t.last, r.Low) >= 0)
 }
 
 func (t *slot) setHead(k []byte) {

@@ -55,6 +55,16 @@ type Source interface {
 	Cursor(o CursorOptions) (Cursor, error)
 }
 
+// Within is a source of which it is known that every key lies between first and
+// last, neither of which is empty: a scan opens no cursor for ranges that do not
+// meet these.
+func Within(s Source, first, last []byte) Source { return within{s, first, last} }
+
+type within struct {
+	Source
+	first, last []byte
+}
+
 // CursorOptions say how one cursor is used.
 type CursorOptions struct {
 	Context  context.Context // for tracing of reads; the scan itself checks for cancellation
