@@ -6,35 +6,38 @@ import (
 	"github.com/sheaf-db/sheaf/shards/block"
 )
 
-// Stretches of at least longStretch rows on average are appended one by one,
-// shorter ones row by row. A part of which less than one row in sparse is wanted
-// is not decoded as a whole, its rows are picked.
+// A part of which less than one row in sparse is wanted is not decoded as a
+// whole, its rows are picked.
 const (
-	longStretch = 16
-	sparse      = 8
-	fewRounds   = 4
+	sparse    = 8
+	fewRounds = 4
 )
 
-// gather appends the rows of stretches, column by column.
+// gather appends the rows of stretches, column by column: upwards in stretches
+// of whatever length, downwards row by row.
 type gather struct {
 	s         *Scan
 	stretches []stretch
 	rows      int
 	slots     []*slot // that occur
-	scattered bool    // row by row, by refs into arrays of each slot
 }
 
 func newGather(s *Scan, stretches []stretch, rows int) *gather {
-	g := &gather{s: s, stretches: stretches, rows: rows}
+	g := &gather{s: s, stretches: stretches, rows: rows, slots: s.merge.slots[:0]}
 	for _, st := range stretches {
 		if st.slot.count == 0 {
 			g.slots = append(g.slots, st.slot)
 		}
 		st.slot.count += st.hi - st.lo
 	}
-	g.scattered = s.r.Desc || rows < longStretch*len(stretches)
-	if g.scattered {
+	s.merge.slots = g.slots
+	for _, t := range g.slots {
+		t.sparse = g.isSparse(t)
+	}
+	if s.r.Desc {
 		g.reference()
+	} else {
+		g.locate()
 	}
 	return g
 }
@@ -56,58 +59,61 @@ func (g *gather) isSparse(t *slot) bool {
 	return t.count*sparse <= t.seen && t.seen*fewRounds >= t.rows
 }
 
-// reference makes refs: of a sparse slot into the rows picked, else into all
-// rows of its part.
+// pick notes that a row of a sparse slot is wanted, and gives its place among
+// those picked.
+func (t *slot) pick(row int) uint32 {
+	t.picks = append(t.picks, uint32(row))
+	return uint32(len(t.picks) - 1)
+}
+
+// locate says where the stretches lie: those of a sparse slot in the rows
+// picked, else in all rows of its part.
+func (g *gather) locate() {
+	m := &g.s.merge
+	m.places = m.places[:0]
+	for _, st := range g.stretches {
+		t := st.slot
+		place := block.Stretch{Batch: uint32(t.number), Lo: uint32(st.lo), Hi: uint32(st.hi)}
+		if t.sparse {
+			place.Lo = uint32(len(t.picks))
+			for row := st.lo; row < st.hi; row++ {
+				t.pick(row)
+			}
+			place.Hi = uint32(len(t.picks))
+		}
+		m.places = append(m.places, place)
+	}
+}
+
+// reference is locate row by row, downwards.
 func (g *gather) reference() {
 	m := &g.s.merge
 	m.refs = m.refs[:0]
 	for _, st := range g.stretches {
 		t := st.slot
-		for n := range st.hi - st.lo {
-			row := uint32(st.lo + n)
-			if g.s.r.Desc {
-				row = uint32(st.hi - 1 - n)
+		for row := st.hi - 1; row >= st.lo; row-- {
+			at := uint32(row)
+			if t.sparse {
+				at = t.pick(row)
 			}
-			if g.isSparse(t) {
-				t.picks = append(t.picks, row)
-				row = uint32(len(t.picks) - 1)
-			}
-			m.refs = append(m.refs, block.Ref{Batch: uint32(t.number), Row: row})
+			m.refs = append(m.refs, block.Ref{Batch: uint32(t.number), Row: at})
 		}
 	}
 }
 
+// append appends one column. Where no part has two stretches each is decoded to
+// where it belongs; else parts are decoded first and stretches copied.
 func (g *gather) append(v *block.Vector, id uint32) error {
-	if g.scattered {
-		return g.appendRefs(v, id)
+	if len(g.stretches) == len(g.slots) && !g.s.r.Desc {
+		return g.appendSingly(v, id)
 	}
-	for _, st := range g.stretches {
-		_, decoded := st.slot.columns[id]
-		// One stretch of a part is decoded where it goes; several share one
-		// decoding of the part.
-		if !decoded && (st.hi-st.lo == st.slot.count || g.isSparse(st.slot)) {
-			if err := st.slot.cur.Append(v, id, st.lo, st.hi); err != nil {
-				return err
-			}
-			continue
-		}
-		arr, err := g.s.column(st.slot, id)
-		if err != nil {
-			return err
-		}
-		v.AppendArray(arr, st.lo, st.hi)
-	}
-	return nil
-}
-
-func (g *gather) appendRefs(v *block.Vector, id uint32) error {
 	m := &g.s.merge
 	m.srcs = m.srcs[:0]
 	for range g.s.slots {
 		m.srcs = append(m.srcs, nil)
 	}
 	for _, t := range g.slots {
-		if !g.isSparse(t) {
+		if !t.sparse {
 			arr, err := g.s.column(t, id)
 			if err != nil {
 				return err
@@ -122,7 +128,22 @@ func (g *gather) appendRefs(v *block.Vector, id uint32) error {
 		defer arr.Release()
 		m.srcs[t.number] = arr
 	}
-	v.AppendRefs(m.srcs, m.refs)
+	if g.s.r.Desc {
+		v.AppendRefs(m.srcs, m.refs)
+	} else {
+		v.AppendStretches(m.srcs, m.places)
+	}
+	return nil
+}
+
+func (g *gather) appendSingly(v *block.Vector, id uint32) error {
+	for _, st := range g.stretches {
+		if arr, decoded := st.slot.columns[id]; decoded {
+			v.AppendArray(arr, st.lo, st.hi)
+		} else if err := st.slot.cur.Append(v, id, st.lo, st.hi); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

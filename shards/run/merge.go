@@ -27,8 +27,10 @@ type merger struct {
 	equal     []*slot
 	drained   []*slot // slots whose part is used up
 	waiting   bool    // endRound is to be called again
+	places    []block.Stretch
 	refs      []block.Ref
 	srcs      []arrow.Array
+	slots     []*slot // of a gather
 }
 
 // mergeRound takes winners from the loaded parts, in key order, until a part is

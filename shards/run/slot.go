@@ -41,9 +41,10 @@ type slot struct {
 	head   []byte
 	prefix uint64 // first 8 bytes of head
 
-	seen  int      // rows that the present round went past
-	count int      // and that are wanted of them
-	picks []uint32 // their numbers, if they are few
+	seen   int  // rows that the present round went past
+	count  int  // and that are wanted of them
+	sparse bool // they are few: picks has their numbers
+	picks  []uint32
 }
 
 // meets is false if the source has no key in a range.

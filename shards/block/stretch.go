@@ -1,0 +1,137 @@
+package block
+
+import (
+	"math"
+
+	"github.com/apache/arrow-go/v18/arrow"
+)
+
+// Stretch names rows [Lo, Hi) of one of several arrays.
+type Stretch struct{ Batch, Lo, Hi uint32 }
+
+// AppendStretches appends stretches of several arrays of the vector's type, in
+// that order: what a merge takes, in pieces of any length. Arrays that no
+// stretch names may be nil.
+func (v *Vector) AppendStretches(srcs []arrow.Array, list []Stretch) {
+	pad := v.scratchpad()
+	if len(pad.sources) < len(srcs) {
+		pad.sources = make([]source, len(srcs))
+	}
+	sources := pad.sources[:len(srcs)]
+	pad.touched = pad.touched[:0]
+	rows := 0
+	for _, st := range list {
+		s := &sources[st.Batch]
+		if !s.live {
+			v.check(srcs[st.Batch])
+			*s = sourceOf(v.kind, srcs[st.Batch].Data(), 0)
+			pad.touched = append(pad.touched, st.Batch)
+		}
+		rows += int(st.Hi - st.Lo)
+	}
+	switch {
+	case rows == 0:
+	case v.shape == shapeFixed && v.width > 0:
+		v.stretchValid(sources, list, rows)
+		v.stretchFixed(sources, list, rows)
+		v.rows += rows
+	case v.shape == shapeText:
+		v.stretchValid(sources, list, rows)
+		v.stretchText(sources, list, rows)
+		v.rows += rows
+	default:
+		for _, st := range list {
+			v.appendSource(&sources[st.Batch], int(st.Lo), int(st.Hi))
+		}
+	}
+	for _, i := range pad.touched {
+		sources[i] = source{}
+	}
+}
+
+// stretchValid appends the validity of the rows, which the caller counts.
+func (v *Vector) stretchValid(sources []source, list []Stretch, rows int) {
+	nulls := false
+	for _, i := range v.scratch.touched {
+		nulls = nulls || sources[i].valid != nil
+	}
+	if !nulls {
+		v.appendValid(rows, true)
+		return
+	}
+	before := v.rows
+	for _, st := range list {
+		s := &sources[st.Batch]
+		n := int(st.Hi - st.Lo)
+		v.appendValidBits(s.valid, s.off+int(st.Lo), n)
+		v.rows += n
+	}
+	v.rows = before
+}
+
+func (v *Vector) stretchFixed(sources []source, list []Stretch, rows int) {
+	dst := v.extend(&v.values, rows*v.width)
+	switch v.width {
+	case 1:
+		stretchWords(dst, sources, list)
+	case 2:
+		stretchWords(words[uint16](dst), sources, list)
+	case 4:
+		stretchWords(words[uint32](dst), sources, list)
+	case 8:
+		stretchWords(words[uint64](dst), sources, list)
+	default:
+		for _, st := range list {
+			s := &sources[st.Batch]
+			dst = dst[copy(dst, s.values[(s.off+int(st.Lo))*v.width:(s.off+int(st.Hi))*v.width]):]
+		}
+	}
+}
+
+// fewWords is up to how many words a loop copies faster than a call of memmove.
+const fewWords = 8
+
+func stretchWords[T word](dst []T, sources []source, list []Stretch) {
+	for _, st := range list {
+		s := &sources[st.Batch]
+		src := words[T](s.values)[s.off+int(st.Lo) : s.off+int(st.Hi)]
+		if len(src) > fewWords {
+			dst = dst[copy(dst, src):]
+			continue
+		}
+		to := dst[:len(src)]
+		for i, value := range src {
+			to[i] = value
+		}
+		dst = dst[len(src):]
+	}
+}
+
+func (v *Vector) stretchText(sources []source, list []Stretch, rows int) {
+	size := int64(0)
+	for _, st := range list {
+		s := &sources[st.Batch]
+		size += int64(s.offs[s.off+int(st.Hi)]) - int64(s.offs[s.off+int(st.Lo)])
+	}
+	offs := v.extendOffs(rows)
+	end := offs[0]
+	if int64(end)+size > math.MaxInt32 {
+		panic("BUG: more than 2 GiB of text in one vector")
+	}
+	dst := v.extendText(int(size), 0)
+	offs = offs[1:]
+	for _, st := range list {
+		s := &sources[st.Batch]
+		from := s.offs[s.off+int(st.Lo) : s.off+int(st.Hi)+1]
+		first, last := from[0], from[len(from)-1]
+		delta := end - first
+		from = from[1:]
+		to := offs[:len(from)]
+		for i, off := range from {
+			to[i] = off + delta
+		}
+		offs = offs[len(from):]
+		end += last - first
+		dst = dst[copy(dst, s.values[first:last]):]
+	}
+}
