@@ -73,13 +73,15 @@ func (v *Vector) stretchFixed(sources []source, list []Stretch, rows int) {
 	dst := v.extend(&v.values, rows*v.width)
 	switch v.width {
 	case 1:
-		stretchWords(dst, sources, list)
+		stretchWords(dst, sources, list, words[uint8])
 	case 2:
-		stretchWords(words[uint16](dst), sources, list)
+		stretchWords(words[uint16](dst), sources, list, words[uint16])
 	case 4:
-		stretchWords(words[uint32](dst), sources, list)
+		stretchWords(words[uint32](dst), sources, list, words[uint32])
 	case 8:
-		stretchWords(words[uint64](dst), sources, list)
+		stretchWords(words[uint64](dst), sources, list, words[uint64])
+	case 16:
+		stretchWords(words128(dst), sources, list, words128)
 	default:
 		for _, st := range list {
 			s := &sources[st.Batch]
@@ -91,10 +93,10 @@ func (v *Vector) stretchFixed(sources []source, list []Stretch, rows int) {
 // fewWords is up to how many words a loop copies faster than a call of memmove.
 const fewWords = 8
 
-func stretchWords[T word](dst []T, sources []source, list []Stretch) {
+func stretchWords[T any](dst []T, sources []source, list []Stretch, see func([]byte) []T) {
 	for _, st := range list {
 		s := &sources[st.Batch]
-		src := words[T](s.values)[s.off+int(st.Lo) : s.off+int(st.Hi)]
+		src := see(s.values)[s.off+int(st.Lo) : s.off+int(st.Hi)]
 		if len(src) > fewWords {
 			dst = dst[copy(dst, src):]
 			continue

@@ -3,6 +3,7 @@ package block
 import (
 	"fmt"
 	"math"
+	"sync"
 	"unsafe"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -123,7 +124,7 @@ func (v *Vector) Release() {
 			*b = nil
 		}
 	}
-	v.scratch = nil
+	v.releaseScratch()
 	for _, kid := range v.kids {
 		kid.Release()
 	}
@@ -349,11 +350,25 @@ func (v *Vector) extendText(n, spare int) []byte {
 	return v.extendSpare(&v.values, n, spare)
 }
 
+// scratches keeps the scratch memory of vectors that were released: a lookup
+// makes vectors for a few rows, and its scratch memory is that of a whole block.
+var scratches = sync.Pool{New: func() any { return &scratch{} }}
+
+// keptScratch bounds the bytes that are kept.
+const keptScratch = 1 << 20
+
 func (v *Vector) scratchpad() *scratch {
 	if v.scratch == nil {
-		v.scratch = &scratch{}
+		v.scratch = scratches.Get().(*scratch)
 	}
 	return v.scratch
+}
+
+func (v *Vector) releaseScratch() {
+	if s := v.scratch; s != nil && cap(s.bytes) <= keptScratch {
+		scratches.Put(s)
+	}
+	v.scratch = nil
 }
 
 // grown is s with length n, its old contents lost if it had to grow.
