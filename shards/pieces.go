@@ -6,6 +6,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/sheaf-db/sheaf/shards/block"
 	"github.com/sheaf-db/sheaf/shards/key"
@@ -28,6 +29,9 @@ type pieces struct {
 	mu       sync.Mutex
 	finished Counters
 	ended    bool
+
+	ready   *Batch          // taken, and too large to be joined to the last one
+	vectors []*block.Vector // that batches are joined in
 }
 
 // piece is a cut being scanned by a goroutine of its own.
@@ -69,7 +73,7 @@ func withKeys(columns, keys []uint32) (all []uint32, at []int) {
 }
 
 func (s *pieces) next() (*Batch, error) {
-	b, err := s.take()
+	b, err := s.joined()
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +117,8 @@ func (s *pieces) trim(b *Batch) error {
 	return nil
 }
 
-func (s *pieces) take() (*Batch, error) {
+// take is the next batch as a scan made it; errNotYet when wait comes first.
+func (s *pieces) take(wait <-chan time.Time) (*Batch, error) {
 	for {
 		if err := s.plan.ctx.Err(); err != nil {
 			return nil, err
@@ -134,12 +139,9 @@ func (s *pieces) take() (*Batch, error) {
 		if len(s.started) == 0 {
 			return nil, io.EOF
 		}
-		first := s.started[0]
-		if b, ok := <-first.batches; ok {
-			return b, nil
-		}
-		if first.err != nil {
-			return nil, first.err
+		b, err := s.started[0].receive(wait)
+		if err != io.EOF {
+			return b, err
 		}
 		s.started = s.started[1:]
 	}
@@ -244,6 +246,7 @@ func (s *pieces) close() {
 	if s.inline != nil {
 		s.closeInline()
 	}
+	s.closeJoin()
 	for _, p := range s.started {
 		for b := range p.batches {
 			b.Release()
