@@ -9,6 +9,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 
 	"github.com/sheaf-db/sheaf/shards/block"
+	"github.com/sheaf-db/sheaf/shards/run"
 )
 
 // filter is a compiled residual. It implements run.Filter. Masks are bytes, one
@@ -16,6 +17,7 @@ import (
 type filter struct {
 	columns []uint32
 	root    mask
+	parts   []run.Filter
 }
 
 // mask is one node of a compiled residual.
@@ -33,9 +35,33 @@ type zones func(id uint32) (block.Zone, bool)
 
 func newFilter(e Expr) *filter {
 	c := &compiler{}
-	root := e.compile(c)
-	return &filter{columns: c.columns, root: root}
+	f := &filter{root: e.compile(c)}
+	f.columns = c.columns
+	f.parts = []run.Filter{f}
+	and, ok := e.(*and)
+	if _, several := f.root.(*andMask); !ok || !several {
+		return f
+	}
+	var parts []*filter
+	for _, arg := range mergeSame(and.args, intersection) {
+		c := &compiler{}
+		part := &filter{root: arg.compile(c)}
+		part.columns = c.columns
+		if _, constant := part.root.(constMask); !constant {
+			parts = append(parts, part)
+		}
+	}
+	slices.SortStableFunc(parts, func(a, b *filter) int { return a.root.cost() - b.root.cost() })
+	f.parts = nil
+	for _, part := range parts {
+		f.parts = append(f.parts, part)
+	}
+	return f
 }
+
+// Parts are the arguments of an AND, cheap ones first; of anything else it is
+// one part. A constant among them is TRUE, or the whole would be one.
+func (f *filter) Parts() []run.Filter { return f.parts }
 
 // Columns is the ids of the columns that Mask needs.
 func (f *filter) Columns() []uint32 { return f.columns }

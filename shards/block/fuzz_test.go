@@ -55,6 +55,18 @@ func readAll(t *testing.T, data []byte, dt arrow.DataType) {
 		arr := v.NewArray()
 		requireSound(t, arr)
 		arr.Release()
+		codes, ok, err := r.Codes(v, nil, id, n/3, n)
+		if err != nil && !errors.Is(err, ErrCorrupt) || !ok && v.Len() != 0 {
+			t.Fatalf("codes: %v; %d rows", err, v.Len())
+		}
+		list := v.NewArray()
+		requireSound(t, list)
+		for _, code := range codes {
+			if ok && int(code) >= list.Len() {
+				t.Fatalf("code %d in a list of %d", code, list.Len())
+			}
+		}
+		list.Release()
 	}
 }
 

@@ -50,6 +50,17 @@ func (c *cursor) AppendRows(v *block.Vector, id uint32, rows []uint32) error {
 	return c.run.damaged(c.slice, c.wide.AppendRows(v, &c.block, id, c.stored(id), rows))
 }
 
+// Codes is block.Reader.Codes of the part's rows, of a column that is stored as
+// its current type.
+func (c *cursor) Codes(v *block.Vector, codes []uint32, id uint32) ([]uint32, bool, error) {
+	stored := c.stored(id)
+	if ofEngine(id) || stored == nil || !sameType(stored, v.Type()) || !c.block.Has(id) {
+		return codes, false, nil
+	}
+	codes, ok, err := c.block.Codes(v, codes, id, c.window.lo, c.window.hi)
+	return codes, ok, c.run.damaged(c.slice, err)
+}
+
 // stored is the type that a column was written with; nil: it did not exist.
 func (c *cursor) stored(id uint32) arrow.DataType {
 	if t, ok := typeOf(c.run.o.Stored, id); ok {

@@ -25,6 +25,7 @@ type Scan struct {
 	out      []*block.Vector
 	scratch  map[uint32]*block.Vector
 	filter   []filterColumn
+	parts    []filterPart
 	left     int64 // rows that may still be returned
 	rows     int   // in out
 	expect   int   // rows of a batch, about
@@ -35,6 +36,8 @@ type Scan struct {
 
 	merge merger
 	keep  []bool
+	some  []bool // of the values of a list, or of the rows picked
+	codes []uint32
 	picks []uint32
 	cols  []arrow.Array
 }
@@ -128,6 +131,7 @@ func (s *Scan) prepareColumns() error {
 		}
 		s.filter = append(s.filter, filterColumn{id, t})
 	}
+	s.parts = partsOf(s.r.Filter)
 	return nil
 }
 

@@ -45,6 +45,13 @@ type Filter interface {
 	Mask(cols []arrow.Array, rows int, keep []bool)
 }
 
+// conjunction is what a Filter may be besides: one that is true where all its
+// parts are, each of which needs fewer columns. A scan asks them one by one and
+// reads the columns of the later ones where rows are left; cheap ones come first.
+type conjunction interface {
+	Parts() []Filter
+}
+
 // Source is the rows of one slice from one place, in key order, no key twice:
 // a run's slice or the delta. It does not change while it is used, and may be
 // used by several goroutines; each Cursor belongs to one.
@@ -124,6 +131,13 @@ type Cursor interface {
 	AppendRows(v *block.Vector, id uint32, rows []uint32) error
 	// Close releases everything. It may be called at any time, once.
 	Close() error
+}
+
+// coder is what a Cursor may be besides: one that gives a column of the part as
+// a list of values and each row's place in it, as block.Reader.Codes does; false
+// where it has none.
+type coder interface {
+	Codes(v *block.Vector, codes []uint32, id uint32) ([]uint32, bool, error)
 }
 
 // Counters say what a scan did. They are plain numbers: one Scan, one

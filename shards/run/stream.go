@@ -3,9 +3,6 @@ package run
 import (
 	"slices"
 
-	"github.com/apache/arrow-go/v18/arrow/array"
-
-	"github.com/sheaf-db/sheaf/shards/block"
 	"github.com/sheaf-db/sheaf/shards/key"
 )
 
@@ -26,14 +23,8 @@ func (s *Scan) stream(t *slot) error {
 	if !masked {
 		return s.streamRange(t, rows)
 	}
-	if err := s.mask(t, rows); err != nil {
+	if err := s.choose(t, rows); err != nil {
 		return err
-	}
-	s.picks = s.picks[:0]
-	for row, keep := range s.keep {
-		if keep {
-			s.picks = append(s.picks, uint32(row))
-		}
 	}
 	if s.r.Desc {
 		slices.Reverse(s.picks)
@@ -125,35 +116,4 @@ func (s *Scan) returned(n int) {
 	n = int(min(int64(n), s.left))
 	s.rows += n
 	s.left -= int64(n)
-}
-
-// mask makes s.keep say which rows of a part are wanted. Columns that it
-// decodes stay with the slot.
-func (s *Scan) mask(t *slot, rows int) error {
-	s.keep = slices.Grow(s.keep[:0], rows)[:rows]
-	for i := range s.keep {
-		s.keep[i] = true
-	}
-	if t.part.Tombstones > 0 && !s.r.Tombstones {
-		arr, err := s.column(t, block.ColumnTombstone)
-		if err != nil {
-			return err
-		}
-		for i := range s.keep {
-			s.keep[i] = !arr.(*array.Boolean).Value(i)
-		}
-	}
-	if s.r.Filter == nil {
-		return nil
-	}
-	defer func() { s.cols = s.cols[:0] }()
-	for _, c := range s.filter {
-		arr, err := s.column(t, c.id)
-		if err != nil {
-			return err
-		}
-		s.cols = append(s.cols, arr)
-	}
-	s.r.Filter.Mask(s.cols, rows, s.keep)
-	return nil
 }
