@@ -17,11 +17,15 @@ import (
 type world struct {
 	rng  *rand.Rand
 	bed  *bed
-	size int // rows of a source, at most
-	keys int // sorting keys of a sharding key
+	size int  // rows of a source, at most
+	keys int  // sorting keys of a sharding key
+	few  bool // numbers and notes repeat: their chunks have codes
 	rows [][]row
 	srcs []Source
 }
+
+// fewNumbers have no common step: they are cheapest as codes.
+var fewNumbers = []int64{-2_000_000_011, 0, 3, 1_000_003, 2_000_000_089}
 
 func (w *world) row(version uint64) row {
 	r := row{
@@ -36,6 +40,14 @@ func (w *world) row(version uint64) row {
 	}
 	if w.rng.IntN(4) > 0 {
 		r.note = ptr(fmt.Sprintf("note %d", w.rng.IntN(1000)))
+	}
+	if w.few {
+		if r.num != nil {
+			r.num = ptr(fewNumbers[*r.num%5])
+		}
+		if r.note != nil {
+			r.note = ptr(fmt.Sprintf("note %d", w.rng.IntN(7)))
+		}
 	}
 	if w.rng.IntN(4) > 0 {
 		r.later = ptr(w.rng.Float64())
@@ -119,8 +131,25 @@ func (w *world) ranges() []Range {
 }
 
 func (w *world) filter() Filter {
+	switch w.rng.IntN(8) {
+	case 0, 1, 2, 3:
+		return w.leaf()
+	case 4, 5:
+		f := allOf{w.leaf(), w.leaf()}
+		if w.rng.IntN(3) == 0 {
+			f = append(f, w.leaf())
+		}
+		return f
+	}
+	return nil
+}
+
+func (w *world) leaf() matcher {
 	low := w.rng.Int64N(100)
-	switch w.rng.IntN(6) {
+	if w.few {
+		low = fewNumbers[low%5]
+	}
+	switch w.rng.IntN(8) {
 	case 0:
 		return between{colNum, low, low + w.rng.Int64N(40)}
 	case 1:
@@ -128,13 +157,17 @@ func (w *world) filter() Filter {
 	case 2:
 		return between{colSort, w.row(0).sort, w.row(0).sort}
 	case 3:
-		return between{block.ColumnCommit, low / 20, low / 10}
+		return between{colSort, int64(-w.keys / 2), w.row(0).sort}
+	case 4:
+		return between{block.ColumnCommit, low % 100 / 20, low % 100 / 10}
+	case 5:
+		return noteBelow{"note 5", w.rng.IntN(2) == 0}
 	}
-	return nil
+	return noteBelow{fmt.Sprintf("note %d", w.rng.IntN(9)), w.rng.IntN(2) == 0}
 }
 
 func newWorld(t *testing.T, seed, size, keys int) *world {
-	return &world{rng: rand.New(rand.NewPCG(uint64(seed), uint64(size))), bed: newBed(t), size: size, keys: keys}
+	return &world{rng: rand.New(rand.NewPCG(uint64(seed), uint64(size))), bed: newBed(t), size: size, keys: keys, few: seed%2 == 0}
 }
 
 func (w *world) request() Request {
@@ -182,7 +215,7 @@ func (w *world) compare(r Request) {
 	t := w.bed.t
 	var matches func(row) bool
 	if r.Filter != nil {
-		matches = r.Filter.(between).matches
+		matches = r.Filter.(matcher).matches
 	}
 	want := expect(w.rows, r, matches)
 	got, _ := w.bed.scan(r, w.srcs...)
