@@ -3,6 +3,7 @@ package pushdown
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -115,8 +116,32 @@ func (t *testTable) mask(f run.Filter, piece int) []bool {
 			defer columns[i].Release()
 		}
 		f.Mask(columns, to-from, keep[from:to])
+		t.requireParts(f, from, to, keep[from:to])
 	}
 	return keep
+}
+
+// requireParts expects of a filter's parts, one after the other, what the whole
+// says.
+func (t *testTable) requireParts(f run.Filter, from, to int, want []bool) {
+	parts := f.(interface{ Parts() []run.Filter }).Parts()
+	keep := make([]bool, to-from)
+	for i := range keep {
+		keep[i] = true
+	}
+	for _, part := range parts {
+		var columns []arrow.Array
+		for _, id := range part.Columns() {
+			columns = append(columns, array.NewSlice(t.arrays[id], int64(from), int64(to)))
+		}
+		part.Mask(columns, to-from, keep)
+		for _, column := range columns {
+			column.Release()
+		}
+	}
+	if !slices.Equal(want, keep) {
+		panic(fmt.Sprintf("parts of a filter say %v, the whole %v", keep, want))
+	}
 }
 
 // scan is the rows that a scan by the plan returns.

@@ -22,8 +22,9 @@ type stretch struct {
 // merger is the scratch memory of merge rounds.
 type merger struct {
 	stretches []stretch
-	rows      int     // in stretches
-	bytes     float64 // about what they take as plain Arrow
+	all       []stretch // before a filter
+	rows      int       // in stretches
+	bytes     float64   // about what they take as plain Arrow
 	equal     []*slot
 	drained   []*slot // slots whose part is used up
 	waiting   bool    // endRound is to be called again
@@ -252,25 +253,26 @@ func (s *Scan) filterStretches() error {
 		s.cols = append(s.cols, v.NewArray())
 	}
 	s.keep = slices.Grow(s.keep[:0], m.rows)[:m.rows]
-	for i := range s.keep {
-		s.keep[i] = true
-	}
+	fill(s.keep)
 	s.r.Filter.Mask(s.cols, m.rows, s.keep)
-
-	all := slices.Clone(m.stretches)
+	s.picks = pick(s.picks, s.keep)
+	if len(s.picks) == m.rows {
+		return nil
+	}
+	m.all = append(m.all[:0], m.stretches...)
 	m.stretches, m.rows, m.bytes = m.stretches[:0], 0, 0
-	i := 0
-	for _, st := range all {
-		for n := range st.hi - st.lo {
-			row := st.lo + n
+	picks, from := s.picks, 0
+	for _, st := range m.all { // whose rows are those from from on
+		n := st.hi - st.lo
+		for len(picks) > 0 && int(picks[0]) < from+n {
+			row := st.lo + int(picks[0]) - from
 			if s.r.Desc {
-				row = st.hi - 1 - n
+				row = st.hi - 1 - (int(picks[0]) - from)
 			}
-			if s.keep[i] {
-				m.add(st.slot, row, row+1, s.r.Desc)
-			}
-			i++
+			m.add(st.slot, row, row+1, s.r.Desc)
+			picks = picks[1:]
 		}
+		from += n
 	}
 	return nil
 }
