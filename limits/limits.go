@@ -43,7 +43,11 @@ const (
 	QueryBytes  = 1 << 20
 	FilterDepth = 100
 	InValues    = 100_000
-	TicketBytes = 4 << 10
+	// ListedValues bounds the values in all lists of one filter, RowColumns the
+	// columns of one row value: a comparison by order nests once per column.
+	ListedValues = 2 * InValues
+	RowColumns   = 64
+	TicketBytes  = 4 << 10
 
 	// OpenStreams and OpenSnapshots bound what clients hold open at once.
 	OpenStreams   = 1000

@@ -2,15 +2,12 @@ package pushdown
 
 import (
 	"github.com/sheaf-db/sheaf/fault"
+	"github.com/sheaf-db/sheaf/limits"
 	"github.com/sheaf-db/sheaf/shards"
 )
 
 // Row values are compared as in SQL: column by column for (in)equality, by the
 // first column that differs for the order.
-
-// MaxRowColumns bounds the columns of one row value: a comparison by order
-// nests once per column.
-const MaxRowColumns = 64
 
 // rowIn tests several columns against a list of rows: TRUE if they equal one of
 // them, in SQL's sense about nulls; the reverse if except.
@@ -100,8 +97,8 @@ func InRows(schema *shards.Schema, names []string, rows [][]Literal) (Expr, erro
 }
 
 func findRow(schema *shards.Schema, names []string) ([]*column, error) {
-	if len(names) == 0 || len(names) > MaxRowColumns {
-		return nil, fault.Invalid("FILTER_INVALID", "a row value has 1 to %d columns, not %d", MaxRowColumns, len(names))
+	if len(names) == 0 || len(names) > limits.RowColumns {
+		return nil, fault.Invalid("FILTER_INVALID", "a row value has 1 to %d columns, not %d", limits.RowColumns, len(names))
 	}
 	columns := make([]*column, len(names))
 	for i, name := range names {

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"io"
+	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -24,7 +25,8 @@ func ParseWhere(where []byte, schema *shards.Schema) (Expr, error) {
 	if err != nil {
 		return nil, err
 	}
-	parser := whereParser{schema}
+	listed := limits.ListedValues
+	parser := whereParser{schema: schema, left: &listed}
 	groups := 0
 	args := make([]Expr, len(items))
 	for i, item := range items {
@@ -66,7 +68,23 @@ func isGroup(parts []jsontext.Value) bool {
 	return true
 }
 
-type whereParser struct{ schema *shards.Schema }
+type whereParser struct {
+	schema *shards.Schema
+	left   *int // values that lists may still hold
+}
+
+// count takes a list's values off what the lists of a filter may hold together:
+// what is planned of a value is many times its text.
+func (p whereParser) count(name string, elements, width int) error {
+	if err := checkCount(name, elements); err != nil {
+		return err
+	}
+	if *p.left -= elements * width; *p.left >= 0 {
+		return nil
+	}
+	return fault.New(fault.ResourceExhausted, "IN_LIMIT", "with the list for column %q the lists of the filter have more than %d values together, each value of a row value counted: ask in several queries",
+		clip(name), limits.ListedValues)
+}
 
 func (p whereParser) group(conditions []jsontext.Value) (Expr, error) {
 	args := make([]Expr, len(conditions))
@@ -161,7 +179,7 @@ func (p whereParser) single(name, op string, value jsontext.Value) (Expr, error)
 	if err != nil {
 		return nil, invalid("`%s` of column %q takes a list, not %s", op, clip(name), shownValue(value))
 	}
-	if err := checkCount(name, len(items)); err != nil {
+	if err := p.count(name, len(items), 1); err != nil {
 		return nil, err
 	}
 	literals := make([]Literal, len(items))
@@ -215,7 +233,7 @@ func (p whereParser) row(columns jsontext.Value, op string, value jsontext.Value
 		return nil, invalid("`%s` of a row value takes a list of lists, not %s", op, shownValue(value))
 	}
 	if len(names) > 0 {
-		if err := checkCount(names[0], len(items)); err != nil {
+		if err := p.count(names[0], len(items), len(names)); err != nil {
 			return nil, err
 		}
 	}
@@ -315,9 +333,15 @@ func parseBase64(name string, value jsontext.Value) (Literal, error) {
 	return Bytes(decoded), nil
 }
 
-// listOf is the values of a JSON list, copied. The whole input must be one list.
+// decoders are kept: a filter may hold 100,000 lists.
+var decoders = sync.Pool{New: func() any { return jsontext.NewDecoder(bytes.NewBuffer(nil)) }}
+
+// listOf is the values of a JSON list, which alias raw. The whole input must be
+// one list.
 func listOf(raw []byte, what string) ([]jsontext.Value, error) {
-	decoder := jsontext.NewDecoder(bytes.NewReader(raw))
+	decoder := decoders.Get().(*jsontext.Decoder)
+	defer decoders.Put(decoder)
+	decoder.Reset(bytes.NewBuffer(raw)) // of a Buffer it reads in place
 	if kind := decoder.PeekKind(); kind != '[' {
 		if _, err := decoder.ReadValue(); err != nil {
 			return nil, malformed(err)
@@ -333,7 +357,7 @@ func listOf(raw []byte, what string) ([]jsontext.Value, error) {
 		if err != nil {
 			return nil, malformed(err)
 		}
-		items = append(items, item.Clone())
+		items = append(items, item)
 	}
 	if _, err := decoder.ReadToken(); err != nil {
 		return nil, malformed(err)
