@@ -3,12 +3,13 @@
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
 from pathlib import Path
 
-from . import report
+from . import machine, report
 from .data import SPECS, Dataset
 
 
@@ -20,22 +21,26 @@ def options():
     parser = argparse.ArgumentParser(prog="peers")
     parser.add_argument("command", choices=["run", "one", "report"],
                         help="run everything; measure one pair; or only write the report again")
-    parser.add_argument("--peers", default=",".join(PEERS))
+    parser.add_argument("--peers", default="all", help="names, or all of " + ", ".join(PEERS))
     parser.add_argument("--tables", default=",".join(SPECS))
     parser.add_argument("--scale", type=float, default=1.0,
                         help="1 is TPC-H SF1 (6M rows) and 10M events")
     parser.add_argument("--rows", type=int, help="keep only the first rows of each table")
     parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--patience", type=float, default=60,
+    parser.add_argument("--patience", type=float, default=6,
                         help="seconds after which a measure stops repeating")
     parser.add_argument("--timeout", type=float, default=1200, help="seconds for one pair")
     parser.add_argument("--limit", default="golimit", help="the peer that ratios refer to")
     parser.add_argument("--add", action="store_true",
                         help="keep the results of peers that an earlier run left in --out")
+    parser.add_argument("--page", type=Path,
+                        help="a Markdown page whose marked part takes the results")
     parser.add_argument("--data", type=Path, default=home / "data")
     parser.add_argument("--work", type=Path, default=home / "work")
     parser.add_argument("--out", type=Path, default=home / "out")
     args = parser.parse_args()
+    if args.peers == "all":
+        args.peers = ",".join(PEERS)
     args.peers, args.tables = args.peers.split(","), args.tables.split(",")
     if unknown := (set(args.peers) - set(PEERS)) | (set(args.tables) - set(SPECS)):
         parser.error(f"unknown: {', '.join(sorted(unknown))}")
@@ -56,19 +61,30 @@ def measure_one(args):
 
 def run(args):
     """Measure each pair in a process of its own, so that none inherits another's memory."""
-    results = {}
-    if args.add and (args.out / "results.json").exists():
-        results = json.loads((args.out / "results.json").read_text())
+    results = report.read(args.out)
+    if not args.add:
+        results["peers"] = {}
+    results["machine"] = machine.describe()
     for table in args.tables:
         Dataset(table, args.data, args.scale, args.rows)  # made once, outside any timing
         again = [args.limit + report.AGAIN] if args.limit in args.peers else []
         for name in args.peers + again:
             start = time.monotonic()
             peer = name.removesuffix(report.AGAIN)
-            results.setdefault(name, {})[table] = run_one(args, peer, table)
+            results["peers"].setdefault(name, {})[table] = run_one(args, peer, table)
             report.write(results, args.tables, args.limit, args.out)
             print(f"{name} on {table}: {time.monotonic() - start:.0f} s", file=sys.stderr)
-    print((args.out / "results.md").read_text())
+            shutil.rmtree(args.work / peer, ignore_errors=True)
+    finish(results, args)
+
+
+def finish(results, args):
+    """Write the report, and into the page where one is named."""
+    report.write(results, args.tables, args.limit, args.out)
+    text = (args.out / "results.md").read_text()
+    if args.page:
+        args.page.write_text(report.fill(args.page.read_text(), text))
+    print(text)
 
 
 def run_one(args, name, table):
@@ -95,8 +111,7 @@ def main():
     elif args.command == "run":
         run(args)
     else:
-        results = json.loads((args.out / "results.json").read_text())
-        report.write(results, args.tables, args.limit, args.out)
+        finish(report.read(args.out), args)
 
 
 if __name__ == "__main__":

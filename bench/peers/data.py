@@ -27,19 +27,27 @@ class Spec:
     update: tuple  # (column, new value) that the upsert writes
     new_sort_offset: object  # added to a sort value to make a row with a new key
     range_width: object  # width of the sort-key ranges asked for
+    filter: str  # column that rows are not sorted by, for a range of 1 % of them
+    wide: bool = False  # only loaded and scanned: for its number of columns
 
 
 SPECS = {
     "lineitem": Spec(
         "lineitem", "l_orderkey", "l_linenumber",
         ("l_orderkey", "l_extendedprice", "l_shipdate"),
-        ("l_comment", "upserted"), 10, 2,
+        ("l_comment", "upserted"), 10, 2, "l_partkey",
     ),
     "events": Spec(
         "events", "device", "ts",
         ("device", "ts", "temperature"),
         ("temperature", -1.0),
-        timedelta(days=31), timedelta(days=1),
+        timedelta(days=31), timedelta(days=1), "load",
+    ),
+    "wide": Spec(
+        "wide", "device", "ts",
+        ("device", "m007", "m203"),
+        ("m007", -1.0),
+        timedelta(days=31), timedelta(days=1), "m010", wide=True,
     ),
 }
 
@@ -91,7 +99,26 @@ def make_events(scale, directory):
     })
 
 
-MAKERS = {"lineitem": make_lineitem, "events": make_events}
+def make_wide(scale, directory, columns=300):
+    """Measurements in 300 columns: one in three whole numbers, floats, or mostly null."""
+    rng = np.random.default_rng(SEED)
+    rows = int(100_000 * scale)
+    table = {
+        "device": pa.array([f"device-{i // 100:05d}" for i in range(rows)]),
+        "ts": np.datetime64("2024-01-01", "us") + np.arange(rows) * np.timedelta64(1, "s"),
+    }
+    for number in range(columns - len(table)):
+        if number % 3 == 0:
+            values = pa.array(rng.integers(0, 1 << 20, rows))
+        elif number % 3 == 1:
+            values = pa.array(rng.normal(0, 1, rows))
+        else:
+            values = pa.array(rng.random(rows), mask=rng.random(rows) < 0.8)
+        table[f"m{number:03d}"] = values
+    return pa.table(table)
+
+
+MAKERS = {"lineitem": make_lineitem, "events": make_events, "wide": make_wide}
 
 
 def write_parquet(table, path):
@@ -136,7 +163,7 @@ class Samples:
     def __init__(self, dataset, lookups=500, ranges=200, in_lists=20, in_list_size=100):
         spec, table = dataset.spec, dataset.table
         rng = np.random.default_rng(SEED)
-        shards = np.array(sorted(table[spec.shard].unique().to_pylist()))
+        shards = table[spec.shard].unique().sort().to_numpy(zero_copy_only=False)
         in_list_size = min(in_list_size, len(shards))
         self.lookups = rng.choice(shards, lookups).tolist()
         self.in_lists = [rng.choice(shards, in_list_size, replace=False).tolist()
@@ -148,7 +175,16 @@ class Samples:
             for shard, low in zip(starts[0].to_pylist(), starts[1].to_pylist())
         ]
         self._count(dataset)
-        self._draw_writes(dataset, rng)
+        self.filter = self._draw_filter(dataset)
+        self._dataset, self._rng = dataset, rng
+        self._draw_writes()
+
+    def _draw_filter(self, dataset, share=0.01):
+        """(column, low, high, rows with low <= value < high), about a share of all rows."""
+        column = dataset.table[dataset.spec.filter]
+        low, high = pc.quantile(column, [0.5, 0.5 + share], interpolation="lower").to_pylist()
+        inside = pc.and_(pc.greater_equal(column, low), pc.less(column, high))
+        return dataset.spec.filter, low, high, pc.sum(inside).as_py()
 
     def _count(self, dataset):
         shard, sort = dataset.spec.shard, dataset.spec.sort
@@ -175,24 +211,38 @@ class Samples:
         self.in_list_rows = [sum(per_shard[s] for s in group) for group in self.in_lists]
         self.range_rows = [per_range[i] for i in range(len(self.ranges))]
 
-    def _draw_writes(self, dataset, rng, small_writes=500, small_rows=100):
-        spec, table = dataset.spec, dataset.table
-        column, value = spec.update
+    def _pick(self, count):
+        """So many rows of the table, drawn at random, in its order."""
+        table = self._dataset.table
+        return table.take(np.sort(self._rng.choice(table.num_rows, count, replace=False)))
 
-        def pick(count):
-            return table.take(np.sort(rng.choice(table.num_rows, count, replace=False)))
+    def _changed(self, rows):
+        """The rows with one column replaced by a constant."""
+        column, value = self._dataset.spec.update
+        constant = pa.repeat(pa.scalar(value, rows.schema.field(column).type), len(rows))
+        return replaced(rows, column, constant)
 
-        def replace(rows, name, values):
-            index = rows.schema.get_field_index(name)
-            return rows.set_column(index, rows.schema.field(name), values).combine_chunks()
-
-        changed = pick(table.num_rows // 100)
-        constant = pa.repeat(pa.scalar(value, changed.schema.field(column).type), len(changed))
-        self.upsert = replace(changed, column, constant)
-
-        new = pick(min(small_writes * small_rows, table.num_rows)).take(
-            rng.permutation(min(small_writes * small_rows, table.num_rows)))
-        offset = pa.scalar(spec.new_sort_offset)
-        moved = pc.add(new[spec.sort], offset).cast(new.schema.field(spec.sort).type)
-        new = replace(new, spec.sort, moved)
+    def _draw_writes(self, small_writes=500, small_rows=100):
+        spec, table = self._dataset.spec, self._dataset.table
+        self.upsert = self._changed(self._pick(table.num_rows // 100))
+        new = self._pick(min(small_writes * small_rows, table.num_rows))
+        new = new.take(self._rng.permutation(len(new)))
+        moved = pc.add(new[spec.sort], pa.scalar(spec.new_sort_offset))
+        new = replaced(new, spec.sort, moved.cast(new.schema.field(spec.sort).type))
         self.small_writes = [new.slice(i, small_rows) for i in range(0, len(new), small_rows)]
+
+    @functools.cached_property
+    def tenth(self):
+        """A random tenth of the rows, changed."""
+        return self._changed(self._pick(self._dataset.table.num_rows // 10))
+
+    @functools.cached_property
+    def steady(self):
+        """Rows all over the table, changed, in random order, to be written again and again."""
+        rows = self._pick(min(100_000, self._dataset.table.num_rows))
+        return self._changed(rows.take(self._rng.permutation(len(rows))))
+
+
+def replaced(rows, name, values):
+    index = rows.schema.get_field_index(name)
+    return rows.set_column(index, rows.schema.field(name), values).combine_chunks()

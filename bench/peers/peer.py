@@ -26,6 +26,7 @@ class Peer:
 
     kind = "network"  # or "in-process"
     keeps_writes = True  # False for a limit, which drops them
+    folds = False  # True where background work must settle what was changed
     notes = ""  # its configuration, in one line for the report
 
     def __init__(self, dataset, workdir):
@@ -54,6 +55,21 @@ class Peer:
         """Replace the rows that have these keys."""
         raise NotSupported
 
+    def open_writer(self):
+        """A context whose write(table) stores a few rows and returns when they are
+        durable, on one stream or transaction-less connection that stays open."""
+        raise NotSupported
+
+    def steady_writer(self, rows, rows_per_second):
+        """A context in which another process upserts these rows again and again at this
+        pace; its `rate` is what it reached, once the context is left."""
+        raise NotSupported
+
+    def restart(self, kill=False):
+        """End the server, by SIGTERM or SIGKILL, and start it on the same data; the
+        seconds from its start to its first answer."""
+        raise NotSupported
+
     def import_parquet(self, path):
         """Load a Parquet file that the system reads for itself."""
         raise NotSupported
@@ -69,6 +85,14 @@ class Peer:
         raise NotSupported
 
     def in_list(self, shards):
+        raise NotSupported
+
+    def filter(self, column, low, high):
+        """Rows with low <= column < high, for a column that is no key."""
+        raise NotSupported
+
+    def bytes_read(self):
+        """Bytes that the server has read from its files, cached by the kernel or not."""
         raise NotSupported
 
     def disk_bytes(self):
@@ -98,6 +122,11 @@ class SqlMixin:
             f"SELECT * FROM {self.table_name} WHERE {self.spec.shard} = {literal(shard)} "
             f"AND {self.spec.sort} >= {literal(low)} AND {self.spec.sort} < {literal(high)}")
 
+    def filter(self, column, low, high):
+        return self.query(
+            f"SELECT * FROM {self.table_name} WHERE {column} >= {literal(low)} "
+            f"AND {column} < {literal(high)}")
+
     def in_list(self, shards):
         listed = ", ".join(literal(s) for s in shards)
         return self.query(
@@ -105,7 +134,7 @@ class SqlMixin:
 
 
 def literal(value):
-    if isinstance(value, int):
+    if isinstance(value, (int, float)):
         return str(value)
     if isinstance(value, str):
         return "'" + value.replace("'", "''") + "'"
@@ -145,7 +174,12 @@ class ServerProcess:
             if self.process.poll() is not None or time.monotonic() > deadline:
                 self.stop()
                 raise RuntimeError(f"{command[0]} did not start, see {log}")
-            time.sleep(0.05)
+            time.sleep(0.005)
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+        self.log.close()
 
     def stop(self):
         self.process.terminate()

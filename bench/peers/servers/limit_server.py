@@ -26,7 +26,7 @@ class LimitServer(flight.FlightServerBase):
         if ask.get("columns"):
             table = table.select(ask["columns"])
         if ask.get("rows"):
-            table = table.slice(0, ask["rows"])
+            table = table.slice(0, max(ask["rows"], 0))
         return flight.RecordBatchStream(table)
 
     def do_action(self, context, action):

@@ -12,7 +12,16 @@ import adbc_driver_postgresql.dbapi as adbc
 import psutil
 
 from ..data import BATCH_ROWS
-from ..peer import Peer, PerThread, ServerProcess, SqlMixin, free_port, reader_of, tree_bytes
+from ..peer import (
+    NotSupported,
+    Peer,
+    PerThread,
+    ServerProcess,
+    SqlMixin,
+    free_port,
+    reader_of,
+    tree_bytes,
+)
 
 SETTINGS = {
     "shared_buffers": "4GB", "maintenance_work_mem": "2GB", "work_mem": "256MB",
@@ -27,20 +36,23 @@ class Postgres(SqlMixin, Peer):
              "synchronous_commit on, upsert by COPY to a temporary table and ON CONFLICT")
 
     def start(self):
-        data = self.workdir / "data"
+        data, as_user = self.workdir / "data", {}
         data.mkdir()
-        as_user = {}
         if os.geteuid() == 0:  # the server refuses to run as root
             as_user = {"user": "postgres", "group": "postgres", "extra_groups": []}
             shutil.chown(data, "postgres", "postgres")
         user = as_user.get("user", getpass.getuser())
         subprocess.run([program("initdb"), "-D", data, "-U", user, "--auth=trust", "-E", "UTF8"],
                        check=True, stdout=subprocess.DEVNULL, cwd="/", **as_user)
-        port = free_port()
+        self.peak_before, self.user, self.as_user = 0, user, as_user
+        self._serve()
+
+    def _serve(self):
+        data, port = self.workdir / "data", free_port()
         settings = [f"--{name}={value}" for name, value in SETTINGS.items()]
         self.server = ServerProcess([program("postgres"), "-D", data, "-p", port, *settings],
-                                    port, self.workdir / "server.log", cwd="/", **as_user)
-        uri = f"postgresql://{user}@127.0.0.1:{port}/postgres"
+                                    port, self.workdir / "server.log", cwd="/", **self.as_user)
+        uri = f"postgresql://{self.user}@127.0.0.1:{port}/postgres"
         self.connections = PerThread(lambda: adbc.connect(uri))
         self._wait_until_ready()
         self.memory = MemorySampler(self.server.process.pid)
@@ -58,8 +70,17 @@ class Postgres(SqlMixin, Peer):
 
     def stop(self):
         self.memory.stop()
+        self.peak_before = self.peak_rss_bytes()
         self.connections.close()
         self.server.stop()
+
+    def restart(self, kill=False):
+        if kill:  # of one process of several: the others would outlive it for a while
+            raise NotSupported
+        self.stop()
+        started = time.perf_counter()
+        self._serve()
+        return time.perf_counter() - started
 
     def _write(self, *steps):
         """Run the steps, each taking a cursor, in one transaction."""
@@ -107,7 +128,7 @@ class Postgres(SqlMixin, Peer):
         return tree_bytes(self.workdir / "data" / "base")
 
     def peak_rss_bytes(self):
-        return self.memory.peak
+        return max(self.peak_before, self.memory.peak)
 
 
 class MemorySampler:

@@ -6,8 +6,11 @@ The server is $SHEAF_BIN, or is built from this project.
 import json
 import os
 import subprocess
+import sys
+import time
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.flight as flight
 
 from ..peer import PACKAGE, Peer, PerThread, ServerProcess, free_port, tree_bytes
@@ -16,8 +19,11 @@ TABLE = "bench"
 
 
 class Sheaf(Peer):
-    notes = "Sheaf: DoPut upsert acked when durable, JSON tickets, 16 slices"
+    notes = ("Sheaf: DoPut upsert acked when durable, JSON tickets, 16 slices; disk without the "
+             "ballast, a reserve of fixed size")
+    folds = True
     slices = 16
+    peak_before = 0  # of server processes that have ended
 
     def start(self):
         port = free_port()
@@ -37,9 +43,20 @@ class Sheaf(Peer):
                        cwd=PACKAGE.parents[1], check=True)
         return built
 
-    def stop(self):
+    def stop(self, kill=False):
+        self.peak_before = self.peak_rss_bytes()
         self.connections.close()
-        self.server.stop()
+        if kill:
+            self.server.kill()
+        else:
+            self.server.stop()
+
+    def restart(self, kill=False):
+        self.stop(kill)
+        started = time.perf_counter()
+        self.start()
+        self.round_trip()
+        return time.perf_counter() - started
 
     # Writing
 
@@ -63,6 +80,12 @@ class Sheaf(Peer):
         subprocess.run([self.binary(), "import", TABLE, path, "--server", self.address, "--quiet",
                         "--sharding-key", self.spec.shard, "--sorting-key", self.spec.sort,
                         "--slices", str(self.slices)], check=True, stdout=subprocess.DEVNULL)
+
+    def open_writer(self):
+        return OpenWriter(self.connections.get(), self.dataset.schema.remove_metadata())
+
+    def steady_writer(self, rows, rows_per_second):
+        return SteadyWriter(self.address, rows, rows_per_second, self.workdir / "steady.arrow")
 
     def _put(self, schema, batches, mode):
         """Returns when the last row is durable; reads the acks only then."""
@@ -110,16 +133,71 @@ class Sheaf(Peer):
         return self.ask(where=[[self.spec.shard, "=", shard], [self.spec.sort, ">=", said(low)],
                                [self.spec.sort, "<", said(high)]])
 
+    def filter(self, column, low, high):
+        return self.ask(where=[[column, ">=", low], [column, "<", high]])
+
     def in_list(self, shards):
         return self.ask(where=[[self.spec.shard, "in", list(shards)]])
 
     # Size
 
+    def bytes_read(self):
+        status = Path(f"/proc/{self.server.process.pid}/io").read_text()
+        return int(status.split("rchar: ")[1].split()[0])
+
     def disk_bytes(self):
-        return tree_bytes(Path(self.workdir) / "data")
+        data = Path(self.workdir) / "data"
+        ballast = [path.stat().st_blocks * 512 for path in data.rglob("ballast")]
+        return tree_bytes(data) - sum(ballast)
 
     def peak_rss_bytes(self):
-        return self.server.peak_rss_bytes()
+        return max(self.peak_before, self.server.peak_rss_bytes())
+
+
+class OpenWriter:
+    """A DoPut stream that stays open; write returns once its rows are durable."""
+
+    def __init__(self, client, schema):
+        command = json.dumps({"table": TABLE, "mode": "upsert"})
+        self.writer, self.acks = client.do_put(flight.FlightDescriptor.for_command(command), schema)
+        self.sent = 0
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.writer.done_writing()
+        while self.acks.read() is not None:
+            pass
+        self.writer.close()
+
+    def write(self, table):
+        for batch in table.combine_chunks().to_batches():
+            self.writer.write_batch(batch)
+            self.sent += batch.num_rows
+        while json.loads(self.acks.read().to_pybytes())["rows"] < self.sent:
+            pass
+
+
+class SteadyWriter:
+    """Another process that upserts at a steady pace: see peers/steady.py."""
+
+    def __init__(self, address, rows, rows_per_second, path):
+        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, rows.schema) as writer:
+            writer.write_table(rows)
+        self.command = [sys.executable, "-m", "peers.steady", address, TABLE, str(path),
+                        str(rows_per_second)]
+
+    def __enter__(self):
+        self.process = subprocess.Popen(self.command, cwd=PACKAGE.parent, stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE)
+        self.process.stdout.readline()  # it has begun
+        return self
+
+    def __exit__(self, *_):
+        answer, _ = self.process.communicate()  # ends its stdin: it stops and says what it did
+        done = json.loads(answer)
+        self.rate = done["rows"] / done["seconds"]
 
 
 def said(value):
