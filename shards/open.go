@@ -54,6 +54,7 @@ func Open(ctx context.Context, dir string, o Options) (*Store, error) {
 	blocks, tails := cacheShares(o.Memory)
 	s.cache, s.tails = pebble.NewCache(blocks), run.NewCache(tails)
 	s.janitor, s.folder, s.pins = newJanitor(s), newFolder(s), newPins(s)
+	s.policy, s.pace = defaultPolicy(), newPace(o.FoldBytes)
 	if err := s.open(ctx, dir); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}

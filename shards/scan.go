@@ -122,7 +122,10 @@ func (sc *Scan) Next() (*Batch, error) {
 		sc.stop(io.EOF)
 		return nil, io.EOF
 	}
+	store := sc.snapshot.table.store
+	store.pace.read()
 	b, err := sc.source.next()
+	store.pace.read()
 	if err != nil {
 		sc.stop(err)
 		return nil, err
@@ -230,7 +233,7 @@ func (s *Snapshot) sources(slice int, ranges []run.Range) []run.Source {
 	}
 	for _, r := range runs {
 		if r.meetsAny(ranges) {
-			list = append(list, run.Within(r.run.run.Source(slice), r.info.First, r.info.Last))
+			list = append(list, run.Within(r.source(), r.info.First, r.info.Last))
 		}
 	}
 	return list

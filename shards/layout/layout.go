@@ -23,6 +23,7 @@ const (
 	metaRun    byte = 0x05 // table id, run id -> manifest entry
 	metaGens   byte = 0x06 // table id, slice -> delta generations
 	metaStream byte = 0x07 // table id, client's resume id -> durable position
+	metaWork   byte = 0x08 // table id -> bytes ingested and folded
 )
 
 // Kinds of key inside one generation of the delta.
@@ -106,6 +107,9 @@ func StreamKey(table uint64, resume string) []byte {
 func StreamsSpan(table uint64) (low, high []byte) {
 	return u64([]byte{RegionMeta, metaStream}, table), u64([]byte{RegionMeta, metaStream}, table+1)
 }
+
+// WorkKey holds how many bytes a table's commits brought and its folds wrote.
+func WorkKey(table uint64) []byte { return u64([]byte{RegionMeta, metaWork}, table) }
 
 // GenerationPrefix begins every key of one delta generation.
 func GenerationPrefix(table uint64, slice int, generation uint64) []byte {

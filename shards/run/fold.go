@@ -19,11 +19,15 @@ type FoldRequest struct {
 	Types   Types    // of the current schema, under which the new runs are written
 	Columns []uint32 // every column of it
 	Slice   int
+	High    []byte // only rows below this key; nil: all
 	// DropTombstones: the sources hold every older version of every key, so
 	// that a delete has nothing left to hide.
 	DropTombstones bool
 	// MaxBytes ends a run once its file is about so large; 0: one run.
 	MaxBytes int64
+	// Pace is called with the bytes read and written since the call before, and
+	// may wait; its error ends the fold. nil: none.
+	Pace func(ctx context.Context, bytes uint64) error
 	// Create starts the next run.
 	Create func() (*Writer, error)
 }
@@ -50,11 +54,13 @@ func Fold(ctx context.Context, r FoldRequest, sources []Source) ([]Info, error) 
 	}
 	scan, err := NewScan(ctx, Request{
 		Mem: r.Mem, Key: r.Key, Types: r.Types, Columns: f.ids, Tombstones: !r.DropTombstones,
+		Ranges: []Range{{High: r.High}},
 	}, sources)
 	if err != nil {
 		return nil, err
 	}
 	defer scan.Close()
+	defer f.abort() // after an error or a panic
 	for {
 		b, err := scan.Next()
 		if err == io.EOF {
@@ -63,8 +69,10 @@ func Fold(ctx context.Context, r FoldRequest, sources []Source) ([]Info, error) 
 		if err == nil {
 			err = f.write(b)
 		}
+		if err == nil {
+			err = f.pace(ctx, scan.Counters().BytesRead)
+		}
 		if err != nil {
-			f.abort()
 			return nil, err
 		}
 	}
@@ -82,7 +90,29 @@ type folder struct {
 	keys  key.Keys
 	w     *Writer
 	infos []Info
+	moved uint64 // bytes read and written so far
+	done  uint64 // bytes of finished runs
 }
+
+// pace tells how many bytes were moved, at most once in paceBytes.
+func (f *folder) pace(ctx context.Context, read uint64) error {
+	if f.r.Pace == nil {
+		return nil
+	}
+	moved := read + f.done
+	if f.w != nil {
+		moved += f.w.Bytes()
+	}
+	if moved < f.moved+paceBytes {
+		return nil
+	}
+	n := moved - f.moved
+	f.moved = moved
+	return f.r.Pace(ctx, n)
+}
+
+// paceBytes: a fold waits for its bytes about so many at a time.
+const paceBytes = 256 << 10
 
 func (f *folder) write(b *Batch) error {
 	defer b.Release()
@@ -119,6 +149,7 @@ func (f *folder) finish() error {
 	if err != nil {
 		return err
 	}
+	f.done += info.Bytes
 	f.infos = append(f.infos, info)
 	return nil
 }
@@ -126,5 +157,6 @@ func (f *folder) finish() error {
 func (f *folder) abort() {
 	if f.w != nil {
 		f.w.Abort()
+		f.w = nil
 	}
 }
