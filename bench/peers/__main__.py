@@ -19,8 +19,9 @@ def options():
     project = Path(__file__).parents[2]
     home = Path(os.environ.get("PEERS_HOME", project / "build" / "peers"))
     parser = argparse.ArgumentParser(prog="peers")
-    parser.add_argument("command", choices=["run", "one", "report"],
-                        help="run everything; measure one pair; or only write the report again")
+    parser.add_argument("command", choices=["run", "one", "scale", "report"],
+                        help="run everything; measure one pair; ask the same of 1M and of --rows rows; "
+                             "or only write the report again")
     parser.add_argument("--peers", default="all", help="names, or all of " + ", ".join(PEERS))
     parser.add_argument("--tables", default=",".join(SPECS))
     parser.add_argument("--scale", type=float, default=1.0,
@@ -110,6 +111,10 @@ def main():
         measure_one(args)
     elif args.command == "run":
         run(args)
+    elif args.command == "scale":
+        from . import scale
+
+        scale.run(args.rows or 100_000_000, args.work, args.out)
     else:
         finish(report.read(args.out), args)
 

@@ -114,6 +114,12 @@ class Sheaf(Peer):
         ticket = flight.Ticket(json.dumps({"table": TABLE, **query}).encode())
         return self.connections.get().do_get(ticket).read_all()
 
+    def stream(self):
+        """The batches of a full scan as they arrive."""
+        ticket = flight.Ticket(json.dumps({"table": TABLE}).encode())
+        for chunk in self.connections.get().do_get(ticket):
+            yield chunk.data
+
     def round_trip(self):
         """The least answer: one shard that is not there."""
         return self.ask(where=[[self.spec.shard, "=", 0 if self.integer_shard else "nothing"]],
