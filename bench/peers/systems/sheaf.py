@@ -84,6 +84,9 @@ class Sheaf(Peer):
     def open_writer(self):
         return OpenWriter(self.connections.get(), self.dataset.schema.remove_metadata())
 
+    def writers_target(self):
+        return ["-address", self.address, "-command", json.dumps({"table": TABLE, "mode": "upsert"})]
+
     def steady_writer(self, rows, rows_per_second):
         return SteadyWriter(self.address, rows, rows_per_second, self.workdir / "steady.arrow")
 
