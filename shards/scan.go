@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"slices"
 	"sort"
+	"sync"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/memory"
@@ -70,6 +71,7 @@ type Scan struct {
 	source   batchSource
 	left     int64 // of the limit; below 0: none
 	returned uint64
+	mu       sync.Mutex // an idle scan is given up by another goroutine
 	failed   error
 	closed   bool
 }
@@ -100,9 +102,14 @@ func (s *Snapshot) Scan(ctx context.Context, r ScanRequest) (*Scan, error) {
 	if r.Parallel <= 0 {
 		r.Parallel = runtime.GOMAXPROCS(0)
 	}
+	held := s.hold()
+	if held == nil {
+		return nil, expired()
+	}
 	bySlice := s.split(r.Ranges, r.Slices)
 	ctx, cancel := context.WithCancel(ctx)
-	sc := &Scan{snapshot: s.hold(), cancel: cancel, left: r.Limit}
+	sc := &Scan{snapshot: held, cancel: cancel, left: r.Limit}
+	sc.register(s)
 	p := &scanPlan{ctx: ctx, snapshot: sc.snapshot, request: r}
 	// Without columns and keys nobody can tell the order.
 	if r.Order != Any && len(bySlice) > 1 && (len(r.Columns) > 0 || r.Keys) {
@@ -115,6 +122,8 @@ func (s *Snapshot) Scan(ctx context.Context, r ScanRequest) (*Scan, error) {
 
 // Next is the next batch; io.EOF at the end. After an error no batch follows.
 func (sc *Scan) Next() (*Batch, error) {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
 	if sc.failed != nil {
 		return nil, sc.failed
 	}
@@ -122,10 +131,9 @@ func (sc *Scan) Next() (*Batch, error) {
 		sc.stop(io.EOF)
 		return nil, io.EOF
 	}
-	store := sc.snapshot.table.store
-	store.pace.read()
+	sc.work()
 	b, err := sc.source.next()
-	store.pace.read()
+	sc.work()
 	if err != nil {
 		sc.stop(err)
 		return nil, err
@@ -135,6 +143,26 @@ func (sc *Scan) Next() (*Batch, error) {
 	}
 	sc.returned += uint64(b.Rows)
 	return b, nil
+}
+
+// register lists the scan's hold, and the snapshot it was started on, among the
+// reads of the store.
+func (sc *Scan) register(of *Snapshot) {
+	open := of.table.store.reads
+	held := sc.snapshot
+	held.scan, held.parent = sc, of
+	held.read.Store(true)
+	open.add(held)
+	of.use()
+	if !of.read.Swap(true) {
+		open.add(of)
+	}
+}
+
+// work notes that the scan is at work.
+func (sc *Scan) work() {
+	sc.snapshot.table.store.pace.read()
+	sc.snapshot.use()
 }
 
 // stop ends the work below as soon as it is known that no more is wanted.
@@ -154,6 +182,8 @@ func (sc *Scan) Counters() Counters {
 // Close stops the scan and waits until its goroutines have ended. It may be
 // called more than once.
 func (sc *Scan) Close() {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
 	if sc.closed {
 		return
 	}

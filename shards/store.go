@@ -45,6 +45,7 @@ type Store struct {
 	policy  *foldPolicy
 	pace    *pace
 	pins    *pins
+	reads   *reads
 
 	tableIDs, runIDs, hiddenIDs *ids
 

@@ -41,6 +41,8 @@ type Table struct {
 
 	folds folds
 	work  foldWork
+
+	resumed atomic.Uint64 // commits with a resume id
 }
 
 func newTable(s *Store, id uint64, e *entry) *Table {
