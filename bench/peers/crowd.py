@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from .peer import PACKAGE
 
-WRITERS, SECONDS = 64, 4
+WRITERS, SECONDS = 64, 3
 
 
 def writers(m):
