@@ -5,6 +5,8 @@ import (
 	"context"
 	"slices"
 
+	"github.com/apache/arrow-go/v18/arrow"
+
 	"github.com/sheaf-db/sheaf/shards/run"
 )
 
@@ -92,12 +94,19 @@ func (in *foldInput) rows() uint64 {
 func (t *Table) merge(ctx context.Context, in *foldInput) (*folded, error) {
 	s := in.snapshot
 	var sources []run.Source
+	raw := make([]bool, len(in.generations))
+	var passed uint64
 	for i := len(in.generations) - 1; i >= 0; i-- {
 		sources = append(sources, t.deltaSource(in.generations[i], s.version.commit, in.rows()))
 	}
 	for _, r := range s.version.runs.of(in.slice, t.slices) { // newest listed first
 		if slices.ContainsFunc(in.runs, func(other sliceRun) bool { return other.run.id == r.run.id }) {
 			sources = append(sources, r.source())
+			ok, err := t.passes(r.run, s.version.schema)
+			if err != nil {
+				return nil, err
+			}
+			raw = append(raw, ok)
 		}
 	}
 	first, last, err := deltaRange(t, in.generations, s.version.commit)
@@ -111,6 +120,7 @@ func (t *Table) merge(ctx context.Context, in *foldInput) (*folded, error) {
 	request := run.FoldRequest{
 		Mem: t.store.options.Allocator, Key: t.key,
 		Types: s.version.schema.CanonicalByID, Columns: s.version.schema.IDs(), Slice: in.slice, High: in.high,
+		Raw: raw, Passed: &passed,
 		DropTombstones: !keepsTombstones(s.version, in.slice, t.slices, in.runs, in.high, in.generations, first, last),
 		MaxBytes:       int64(t.store.policy.runBytes),
 		Pace: func(ctx context.Context, bytes uint64) error {
@@ -124,6 +134,7 @@ func (t *Table) merge(ctx context.Context, in *foldInput) (*folded, error) {
 	if err != nil {
 		return nil, t.store.space.met(err)
 	}
+	t.work.passed.Add(passed)
 	if out.into == 0 && (len(files) > 0 || in.high != nil) {
 		if out.into, err = t.sequence(files); err != nil {
 			return nil, err
@@ -140,6 +151,22 @@ func (t *Table) merge(ctx context.Context, in *foldInput) (*folded, error) {
 		out.runs = append(out.runs, l)
 	}
 	return out, t.store.ingest(ctx, paths)
+}
+
+// passes reports whether blocks of a run can be passed on as they are stored: a
+// fold encoded them, more densely than commits do, and every column of theirs is
+// still there in the same type.
+func (t *Table) passes(r *tableRun, schema *Schema) (bool, error) {
+	stored, err := t.schemaVersion(r.schema)
+	if err != nil || !r.perRow {
+		return false, err
+	}
+	for _, c := range stored.Columns {
+		if now, ok := schema.CanonicalByID(c.ID); !ok || !arrow.TypeEqual(now, c.Canonical) {
+			return false, nil
+		}
+	}
+	return true, nil
 }
 
 // sequence is a number for what a fold writes: the id of its first run.

@@ -179,3 +179,48 @@ func TestTrim(t *testing.T) {
 		}
 	}
 }
+
+// TestFoldPassesBlocks: of a large folded run below a few rows, only the blocks
+// that these rows meet are encoded anew, and what is between them does not fall
+// apart into small blocks however often that happens.
+func TestFoldPassesBlocks(t *testing.T) {
+	b := newBed(t)
+	const blocks = 40
+	table := overlapping(b, blocks*2048, 1)
+	ctx := context.Background()
+	if err := table.Fold(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for round := range 8 {
+		b.asRun(func() {
+			for i := range 4 {
+				at := int64((round*9173+i*20_011)%(blocks*2048)) | 1
+				b.put(table, values{"k", at, int64(round), "x"})
+			}
+		})
+		want := format(b.rows(table))
+		before := table.work.passed.Load()
+		if err := table.Fold(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if got := format(b.rows(table)); got != want {
+			t.Fatalf("round %d: the table has other rows", round)
+		}
+		// A third of the rows was deleted.
+		if n := table.work.passed.Load() - before; n < blocks*2/3-4*3 {
+			t.Errorf("round %d: %d blocks were passed on", round, n)
+		}
+	}
+	s := b.snapshot(table)
+	defer s.Release()
+	rows, all := uint64(0), 0
+	for _, r := range s.version.runs.of(0, 1) {
+		rows, all = rows+r.info.Rows, all+r.info.Blocks
+	}
+	if average := rows / uint64(all); average < 1024 {
+		t.Errorf("blocks have %d rows on average", average)
+	}
+	if err := b.s.Doctor(ctx, func(f Finding) { t.Errorf("doctor finds %+v", f) }); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -15,6 +15,7 @@ import (
 type foldWork struct {
 	ingested, folded atomic.Uint64
 	steps            atomic.Uint64 // since the store was opened
+	passed           atomic.Uint64 // blocks that folds copied as they were stored
 	running          atomic.Int32
 }
 

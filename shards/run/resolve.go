@@ -27,6 +27,11 @@ func (s *Scan) resolve(t *slot) error {
 		s.heap.pop()
 		return s.advance(t)
 	}
+	if alone && s.pass != nil {
+		if done, err := s.pass(t); done || err != nil {
+			return err
+		}
+	}
 	if alone {
 		if s.tooLarge(t.part.Bytes) {
 			return nil
