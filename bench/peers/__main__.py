@@ -66,7 +66,9 @@ def run(args):
     results = report.read(args.out)
     if not args.add:
         results["peers"] = {}
-    results["machine"] = machine.describe()
+    results["machine"] = {**machine.describe(), "scale": f"{args.scale:g}, where 1 is 6.0M rows of "
+                          "lineitem, 10M events and 100,000 rows of 300 columns"
+                          + (f"; only the first {args.rows:,} of each" if args.rows else "")}
     for table in args.tables:
         Dataset(table, args.data, args.scale, args.rows)  # made once, outside any timing
         again = [args.limit + report.AGAIN] if args.limit in args.peers else []

@@ -15,7 +15,7 @@ def main():
     parser.add_argument("--minutes", type=float, default=30)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--devices", type=int, default=2000)
-    parser.add_argument("--places", type=int, default=200)
+    parser.add_argument("--places", type=int, default=400)
     parser.add_argument("--out", type=Path, required=True, help="folder of soak.json and soak.md")
     parser.add_argument("--work", type=Path, help="folder for the data, on a real disk")
     args = parser.parse_args()
