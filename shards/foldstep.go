@@ -97,7 +97,7 @@ func (t *Table) merge(ctx context.Context, in *foldInput) (*folded, error) {
 	raw := make([]bool, len(in.generations))
 	var passed uint64
 	for i := len(in.generations) - 1; i >= 0; i-- {
-		sources = append(sources, t.deltaSource(in.generations[i], s.version.commit, in.rows()))
+		sources = append(sources, t.deltaSource(in.generations[i], s.version.commit, in.rows(), nil))
 	}
 	for _, r := range s.version.runs.of(in.slice, t.slices) { // newest listed first
 		if slices.ContainsFunc(in.runs, func(other sliceRun) bool { return other.run.id == r.run.id }) {

@@ -110,7 +110,7 @@ func (s *Snapshot) Scan(ctx context.Context, r ScanRequest) (*Scan, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	sc := &Scan{snapshot: held, cancel: cancel, left: r.Limit}
 	sc.register(s)
-	p := &scanPlan{ctx: ctx, snapshot: sc.snapshot, request: r}
+	p := &scanPlan{ctx: ctx, snapshot: sc.snapshot, request: r, shelf: &shelf{}}
 	// Without columns and keys nobody can tell the order.
 	if r.Order != Any && len(bySlice) > 1 && (len(r.Columns) > 0 || r.Keys) {
 		sc.source = newMerge(p, bySlice)
@@ -244,11 +244,12 @@ type scanPlan struct {
 	ctx      context.Context
 	snapshot *Snapshot
 	request  ScanRequest
+	shelf    *shelf
 }
 
 // sources is the sources of one slice that may have keys in the ranges (nil:
 // all), newest first.
-func (s *Snapshot) sources(slice int, ranges []run.Range) []run.Source {
+func (s *Snapshot) sources(slice int, ranges []run.Range, kept *shelf) []run.Source {
 	runs := s.version.runs.of(slice, s.table.slices)
 	generations := s.version.delta.of(slice)
 	list := make([]run.Source, 0, min(len(generations)+len(runs), 16))
@@ -258,7 +259,7 @@ func (s *Snapshot) sources(slice int, ranges []run.Range) []run.Source {
 			rows += r.info.Rows
 		}
 		for i := len(generations) - 1; i >= 0; i-- {
-			list = append(list, s.table.deltaSource(generations[i], s.version.commit, rows))
+			list = append(list, s.table.deltaSource(generations[i], s.version.commit, rows, kept))
 		}
 	}
 	for _, r := range runs {
@@ -295,5 +296,5 @@ func (p *scanPlan) open(of sliceRanges, columns []uint32, limit int64) (*run.Sca
 		Limit:       max(limit, 0),
 		TargetBytes: p.request.TargetBytes,
 		LastKeys:    p.request.Keys,
-	}, p.snapshot.sources(of.slice, of.ranges))
+	}, p.snapshot.sources(of.slice, of.ranges, p.shelf))
 }
