@@ -74,7 +74,7 @@ GO_BENCH = go test -p 1 -run '^$$' -bench '$(BENCH)' -benchmem -benchtime 50ms -
 bench: ## Go benchmarks (BENCH=regexp), compared with the recorded bench/baseline.txt
 	@mkdir -p build
 	$(GO_BENCH) | tee build/bench.txt
-	$(TOOL) benchstat -ignore cpu bench/baseline.txt build/bench.txt
+	$(TOOL) benchstat -ignore cpu -filter '.name:/$(subst Benchmark,,$(firstword $(subst /, ,$(BENCH))))/' bench/baseline.txt build/bench.txt
 
 .PHONY: bench-baseline
 bench-baseline: .venv/.bench-ready ## record bench/baseline.txt anew, on a quiet machine
