@@ -17,7 +17,8 @@ import (
 // stream's error. So acknowledgements, which a client need not read, are sent at
 // will only up to ackFreely bytes. Beyond, one waits until the client has been
 // quiet for ackQuiet (it may be waiting for it) but at most ackHeld, while newer
-// ones take its place.
+// ones take its place. One that covers all that has come is sent at once all the
+// same: a client that sends a batch and waits must not wait for the quiet, too.
 const (
 	ackFreely = 32 << 10
 	ackQuiet  = 2 * time.Millisecond
@@ -32,7 +33,8 @@ const (
 // writer only leaves the newest progress with it.
 type putAcks struct {
 	stream flight.FlightService_DoPutServer
-	sent   atomic.Int64 // bytes
+	covers func(ingest.Progress) bool // nothing else has come
+	sent   atomic.Int64               // bytes
 	wake   chan struct{}
 	done   chan struct{} // closed when the goroutine has ended
 
@@ -42,8 +44,8 @@ type putAcks struct {
 	err    error
 }
 
-func newPutAcks(stream flight.FlightService_DoPutServer) *putAcks {
-	a := &putAcks{stream: stream, wake: make(chan struct{}, 1), done: make(chan struct{})}
+func newPutAcks(stream flight.FlightService_DoPutServer, covers func(ingest.Progress) bool) *putAcks {
+	a := &putAcks{stream: stream, covers: covers, wake: make(chan struct{}, 1), done: make(chan struct{})}
 	go func() {
 		defer close(a.done)
 		a.err = guard(a.run)
@@ -116,9 +118,9 @@ func (a *putAcks) wait() error {
 	defer held.Stop()
 	for {
 		a.mu.Lock()
-		final := a.final
+		newest, final := a.newest, a.final
 		a.mu.Unlock()
-		if final {
+		if final || newest != nil && a.covers(*newest) {
 			return nil
 		}
 		select {
