@@ -12,11 +12,16 @@ TOOL := go tool -modfile=tools/go.mod
 
 # demo, bench-peers
 SCALE ?=
-PEERS ?= golimit,sheaf
-TABLES ?= lineitem,events
+PEERS ?= golimit,flight-limit,sheaf
+TABLES ?= lineitem,events,wide
+# bench-scale: rows of the large table
+ROWS ?= 100000000
 # fuzz: how long each target runs
 FUZZTIME ?= 30s
-# soak: operations of each randomised model test
+# soak: how long; a seed gives the same sequence of operations to each worker
+SOAK_MINUTES ?= 30
+SOAK_SEED ?= 1
+# test-long: operations of each randomised model test
 OPERATIONS ?= 200000
 # bench: which Go benchmarks run
 BENCH ?= .
@@ -25,7 +30,7 @@ PYTEST_ARGS ?=
 
 .PHONY: help
 help: ## list these targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-12s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-14s %s\n", $$1, $$2}'
 
 .PHONY: build
 build: $(BINARY) ## build the gateway and command line: build/sheaf
@@ -62,20 +67,42 @@ fmt: .venv/.tests-ready ## format Go, mend what ruff can
 	gofmt -w $(GO_SOURCES)
 	$(PYTHON) -m ruff check --fix
 
+# Short runs, six of each (what benchstat needs), one package at a time: a few minutes for all.
+GO_BENCH = go test -p 1 -run '^$$' -bench '$(BENCH)' -benchmem -benchtime 50ms -count 6 ./...
+
 .PHONY: bench
-bench: ## Go benchmarks (BENCH=regexp), compared with those of the run before
+bench: ## Go benchmarks (BENCH=regexp), compared with the recorded bench/baseline.txt
 	@mkdir -p build
-	@if [ -f build/bench.txt ]; then mv build/bench.txt build/bench-before.txt; fi
-	go test -run '^$$' -bench '$(BENCH)' -benchmem -count 6 ./... | tee build/bench.txt
-	$(TOOL) benchstat $(wildcard build/bench-before.txt) build/bench.txt
+	$(GO_BENCH) | tee build/bench.txt
+	$(TOOL) benchstat -ignore cpu -filter '.name:/$(subst Benchmark,,$(firstword $(subst /, ,$(BENCH))))/' bench/baseline.txt build/bench.txt
+
+.PHONY: bench-baseline
+bench-baseline: .venv/.bench-ready ## record bench/baseline.txt anew, on a quiet machine
+	@mkdir -p build
+	$(GO_BENCH) > build/bench.txt
+	(cd bench && ../$(PYTHON) -m peers.machine) | sed 's/^/# /' | cat - build/bench.txt > bench/baseline.txt
 
 .PHONY: bench-peers
-bench-peers: $(BINARY) .venv/.bench-ready ## measure PEERS=a,b on TABLES=lineitem,events at SCALE=1 through the wire
+bench-peers: $(BINARY) .venv/.bench-ready $(if $(filter all,$(PEERS)),.venv/.peers-ready) ## measure PEERS=a,b (or all: also into docs/benchmarks.md) on TABLES=lineitem,events,wide at SCALE=1 through the wire
 	cd bench && SHEAF_BIN=$(CURDIR)/$(BINARY) ../$(PYTHON) -m peers run \
-		--peers $(PEERS) --tables $(TABLES) --scale $(or $(SCALE),1)
+		--peers $(PEERS) --tables $(TABLES) --scale $(or $(SCALE),1) \
+		$(if $(filter all,$(PEERS)),--page $(CURDIR)/docs/benchmarks.md)
+
+.PHONY: bench-scale
+bench-scale: $(BINARY) .venv/.bench-ready ## load ROWS=100000000 rows: lookups, scans, start-up, beside those of 1M rows
+	cd bench && SHEAF_BIN=$(CURDIR)/$(BINARY) ../$(PYTHON) -m peers scale --rows $(ROWS)
+
+.PHONY: bench-page
+bench-page: .venv/.bench-ready ## write docs/benchmarks.md again from the results of bench-peers, bench-scale and soak
+	cd bench && ../$(PYTHON) -m peers report --page $(CURDIR)/docs/benchmarks.md
 
 .PHONY: soak
-soak: $(BINARY) .venv/.tests-ready ## the long forms of the randomised (OPERATIONS=n) and the durability tests
+soak: $(BINARY) .venv/.tests-ready ## SOAK_MINUTES=30 of mixed work, restarts and kills against a model, memory and disk watched
+	cd tests && SHEAF_BIN=$(CURDIR)/$(BINARY) ../$(PYTHON) -m soak --minutes $(SOAK_MINUTES) \
+		--seed $(SOAK_SEED) --out $(or $(PEERS_HOME),$(CURDIR)/build/peers)/out
+
+.PHONY: test-long
+test-long: $(BINARY) .venv/.tests-ready ## the long forms of the randomised (OPERATIONS=n) and the durability tests
 	SHEAF_SOAK=$(OPERATIONS) go test -timeout 3h -count 1 ./...
 	SHEAF_SOAK=$(OPERATIONS) SHEAF_BIN=$(CURDIR)/$(BINARY) $(PYTHON) -m pytest tests --timeout 7200 $(PYTEST_ARGS)
 
@@ -97,4 +124,8 @@ clean: ## remove ./build and ./.venv
 
 .venv/.bench-ready: bench/requirements.txt tools/venv.sh
 	tools/venv.sh bench/requirements.txt
+	@touch $@
+
+.venv/.peers-ready: bench/requirements-peers.txt bench/requirements.txt tools/venv.sh
+	tools/venv.sh bench/requirements-peers.txt
 	@touch $@

@@ -57,6 +57,7 @@ type statsText struct {
 	Commit      uint64         `json:"commit"`
 	Slices      []sliceText    `json:"slices"`
 	LargestKeys []keyText      `json:"largest_sharding_keys"`
+	Folds       foldsText      `json:"folds"`
 	Snapshots   []snapshotText `json:"snapshots"`
 }
 
@@ -78,9 +79,34 @@ type keyText struct {
 
 type snapshotText struct {
 	ID          string  `json:"id"`
+	HeldBy      string  `json:"held_by"`
 	Commit      uint64  `json:"commit"`
 	Age         float64 `json:"age_s"`
+	Expires     string  `json:"expires"`
 	PinnedBytes uint64  `json:"pinned_bytes"`
+}
+
+// foldsText is what folds did for a table and how far they are behind.
+type foldsText struct {
+	Depth         int     `json:"depth"`
+	DeltaBytes    uint64  `json:"delta_bytes"`
+	Running       int     `json:"running"`
+	Steps         uint64  `json:"steps"`
+	IngestedBytes uint64  `json:"ingested_bytes"`
+	FoldedBytes   uint64  `json:"folded_bytes"`
+	Amplification float64 `json:"write_amplification"`
+	SlowedCommits uint64  `json:"slowed_commits"`
+	SlowedSeconds float64 `json:"slowed_s"`
+	Delay         float64 `json:"delay_ms"`
+	Why           string  `json:"why"`
+}
+
+func foldsTextOf(f shards.FoldStats) foldsText {
+	return foldsText{
+		Depth: f.Depth, DeltaBytes: f.DeltaBytes, Running: f.Running, Steps: f.Steps,
+		IngestedBytes: f.Ingested, FoldedBytes: f.Folded, Amplification: f.Amplification(),
+		SlowedCommits: f.Slowed, SlowedSeconds: f.SlowedFor.Seconds(), Delay: float64(f.Delay.Microseconds()) / 1000, Why: f.Why,
+	}
 }
 
 // largestKeys is how many sharding keys Stats names.
@@ -119,8 +145,12 @@ func (s *Server) stats(ctx context.Context, body []byte) (*statsText, error) {
 			text.LargestKeys = append(text.LargestKeys, keyText{shown, one.Slice, one.Rows, one.Bytes})
 		}
 	}
-	for _, pin := range table.Pins() {
-		text.Snapshots = append(text.Snapshots, snapshotText{pin.ID, pin.Commit, pin.Age.Seconds(), pin.PinnedBytes})
+	text.Folds = foldsTextOf(table.FoldStats())
+	for _, hold := range table.Holds() {
+		text.Snapshots = append(text.Snapshots, snapshotText{
+			ID: hold.ID, HeldBy: hold.By, Commit: hold.Commit, Age: hold.Age.Seconds(),
+			Expires: hold.Expires.UTC().Format(time.RFC3339), PinnedBytes: hold.PinnedBytes,
+		})
 	}
 	return text, nil
 }

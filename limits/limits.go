@@ -52,4 +52,8 @@ const (
 	// OpenStreams and OpenSnapshots bound what clients hold open at once.
 	OpenStreams   = 1000
 	OpenSnapshots = 100
+
+	// ResumeIDs of one table are remembered; of more, those whose last commit is
+	// oldest are forgotten.
+	ResumeIDs = 10_000
 )

@@ -27,6 +27,8 @@ type bed struct {
 	o   Options
 	s   *Store
 
+	policy *foldPolicy // nil: the default
+
 	lastKeys map[int]string // of the last scan: number of rows so far to the key
 }
 
@@ -54,6 +56,16 @@ func (b *bed) open() {
 		b.t.Fatalf("opening the store: %v", err)
 	}
 	b.s = s
+	if b.policy != nil {
+		b.s.policy = b.policy
+	}
+}
+
+// smallSteps makes folds take steps of so many bytes.
+func (b *bed) smallSteps(bytes uint64) {
+	b.policy = defaultPolicy()
+	b.policy.stepBytes, b.policy.runBytes = bytes, bytes
+	b.s.policy = b.policy
 }
 
 func (b *bed) close() {

@@ -90,7 +90,7 @@ func (s *Snapshot) marks(ctx context.Context, of sliceRanges) ([]mark, error) {
 				continue
 			}
 			var err error
-			found, err = r.run.run.Pieces(ctx, found[:0], of.slice, within.Low, within.High)
+			found, err = r.run.run.Pieces(ctx, found[:0], of.slice, r.within(within.Low), within.High)
 			if err != nil {
 				return nil, err
 			}

@@ -29,9 +29,14 @@ func (c *deltaCursor) Load() (rows int, err error) {
 		}
 		p := c.payloads[version]
 		if p == nil {
-			if p, err = c.fetch(version); err != nil {
-				return 0, c.failed(err)
+			if p = c.source.shelf.get(c.source.generation, version); p == nil {
+				if p, err = c.fetch(version); err != nil {
+					return 0, c.failed(err)
+				}
+				c.source.shelf.put(c.source.generation, version, p)
 			}
+			c.payloads[version] = p
+			c.held += p.size
 		}
 		if int(c.rows[i]) >= p.reader.Rows() {
 			return 0, c.failed(block.ErrCorrupt)
@@ -64,8 +69,6 @@ func (c *deltaCursor) fetch(version uint64) (*payload, error) {
 	if p.reader, err = block.Open(data); err != nil {
 		return nil, err
 	}
-	c.payloads[version] = p
-	c.held += p.size
 	if c.o.Counters != nil {
 		c.o.Counters.BlocksRead++
 		c.o.Counters.BytesRead += uint64(p.size)
@@ -139,11 +142,14 @@ func (c *deltaCursor) appendGroup(v *block.Vector, id uint32, rows []uint32) err
 		return c.appendDeleted(v, id, rows)
 	}
 	p := c.payloads[c.versions[first]]
-	stored, _ := p.schema.CanonicalByID(id) // nil: the column came later
+	if c.storedOf != p.schema || c.storedID != id { // most payloads have one schema
+		c.storedOf, c.storedID = p.schema, id
+		c.stored, _ = p.schema.CanonicalByID(id) // nil: the column came later
+	}
 	for i, row := range rows {
 		rows[i] = uint32(c.rows[row])
 	}
-	return c.widener.AppendRows(v, &p.reader, id, stored, rows)
+	return c.widener.AppendRows(v, &p.reader, id, c.stored, rows)
 }
 
 // appendDeleted appends deleted rows: key columns come from the key, all others

@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"slices"
 
+	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/sheaf-db/sheaf/limits"
-	"github.com/sheaf-db/sheaf/shards/block"
 	"github.com/sheaf-db/sheaf/shards/key"
 	"github.com/sheaf-db/sheaf/shards/layout"
 	"github.com/sheaf-db/sheaf/shards/run"
@@ -20,16 +20,18 @@ type deltaSource struct {
 	generation *generation
 	commit     uint64
 	partRows   int // cuts parts
+	shelf      *shelf
 }
 
 // deltaSource is a generation as of a commit, cut into parts that suit so many
 // rows in the runs below. Where the delta is thin, parts are short, so that each
 // meets few blocks of these runs and the other blocks stream through unmerged.
 // Parts of large rows are short too: one is about as large as a block at most.
-func (t *Table) deltaSource(g *generation, commit, rowsBelow uint64) *deltaSource {
+// Cursors share the payloads on the shelf; nil: they share none.
+func (t *Table) deltaSource(g *generation, commit, rowsBelow uint64, kept *shelf) *deltaSource {
 	overBlock := g.entries.Load() * limits.BlockRows / max(rowsBelow, 1)
 	rows := min(overBlock, limits.BlockRows, limits.BlockBytes/g.rowBytes())
-	return &deltaSource{table: t, generation: g, commit: commit, partRows: int(max(rows, 1))}
+	return &deltaSource{table: t, generation: g, commit: commit, partRows: int(max(rows, 1)), shelf: kept}
 }
 
 // rowBytes is what a row takes on average.
@@ -68,19 +70,13 @@ type deltaCursor struct {
 	held     int // bytes of payloads
 	picks    []uint32
 	widener  *run.Widener
+
+	storedID uint32 // the column whose type in storedOf is stored
+	storedOf *Schema
+	stored   arrow.DataType
 }
 
 const deletedRow = -1
-
-// payload is one block, copied out of Pebble.
-type payload struct {
-	reader block.Reader
-	schema *Schema
-	size   int
-}
-
-// heldPayloads bounds the payloads that are kept for the next part.
-const heldPayloads = 8 << 20
 
 // Seek restricts the cursor to b.
 func (c *deltaCursor) Seek(b run.Bounds) (err error) {

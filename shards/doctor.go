@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/sheaf-db/sheaf/shards/block"
@@ -46,7 +47,7 @@ func (s *Snapshot) doctor(ctx context.Context, report func(Finding)) error {
 			if err := r.run.run.Verify(ctx, slice, tell); err != nil {
 				return err
 			}
-			r.doctorListing(tell)
+			r.doctorListing(ctx, s.table.store.options.Allocator, tell)
 		}
 		for _, g := range s.version.delta.of(slice) {
 			if err := ctx.Err(); err != nil {
@@ -61,9 +62,12 @@ func (s *Snapshot) doctor(ctx context.Context, report func(Finding)) error {
 }
 
 // doctorListing holds the manifest's word about a slice of a run against its
-// block index.
-func (r sliceRun) doctorListing(tell func(string)) {
+// block index; of a slice that a fold is taking, about what is left of it.
+func (r sliceRun) doctorListing(ctx context.Context, mem memory.Allocator, tell func(string)) {
 	is, err := r.run.run.Total(r.info.Slice)
+	if low := r.low(); low != nil && err == nil {
+		is, err = r.run.run.Trim(ctx, mem, r.info.Slice, low)
+	}
 	if err != nil {
 		return // Verify has told
 	}

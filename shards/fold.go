@@ -9,10 +9,8 @@ import (
 	"runtime/debug"
 	"slices"
 
-	"github.com/cockroachdb/pebble/v2"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/sheaf-db/sheaf/shards/layout"
 	"github.com/sheaf-db/sheaf/shards/run"
 )
 
@@ -20,12 +18,15 @@ import (
 // replace). Nothing was changed; what the fold wrote is garbage.
 var errFoldStale = errors.New("the fold's inputs are no longer listed")
 
-// foldInput is what one fold of a slice merges, held by its snapshot.
+// foldInput is what one step of a fold merges, held by its snapshot.
 type foldInput struct {
 	snapshot    *Snapshot
 	slice       int
 	runs        []sliceRun
 	generations []*generation
+	high        []byte     // only rows of the runs below it; nil: all
+	into        uint64     // sequence of what is written; 0: a new one
+	later       []sliceRun // of the pick, for the steps to come
 }
 
 // Fold merges the delta and everything that overlaps, in all slices, and
@@ -130,41 +131,56 @@ func (s *deltaSource) edge(desc bool) (key []byte, err error) {
 	return slices.Clone(part.First), nil
 }
 
-// foldSlice does one fold: freeze, wait, merge, write, swap. The caller holds
-// the slice's fold latch. A bug in a decoder must not end the process, on whose
-// goroutines nobody else recovers.
+// foldSlice does all steps of a fold. The caller holds the slice's fold latch.
 func (t *Table) foldSlice(ctx context.Context, pick foldPick) (err error) {
+	for err == nil && !pick.empty() {
+		pick, err = t.foldStep(ctx, pick)
+	}
+	return err
+}
+
+// foldStep does one step of a fold: freeze, wait, merge, write, swap. What it
+// returns is left to be done, empty after the last step. The caller holds the
+// slice's fold latch. A bug in a decoder must not end the process, on whose
+// goroutines nobody else recovers.
+func (t *Table) foldStep(ctx context.Context, pick foldPick) (left foldPick, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("BUG: folding slice %d of %s: %v\n%s", pick.slice, t.label(), r, debug.Stack())
 		}
 	}()
+	left.slice = pick.slice
 	in, err := t.foldInput(pick)
 	if err != nil {
-		return err
+		return left, err
 	}
 	defer in.snapshot.Release()
 	if len(in.runs)+len(in.generations) == 0 {
-		return nil
+		return left, nil
+	}
+	if err := t.limitStep(ctx, in); err != nil {
+		return left, err
 	}
 	if err := t.store.space.check(in.bytes()); err != nil {
-		return err
+		return left, err
 	}
-	outputs, err := t.merge(ctx, in)
+	out, err := t.merge(ctx, in)
 	if err != nil {
-		return err
+		return left, err
 	}
-	if err := t.swap(in, outputs); err != nil {
-		t.discardRuns(outputs)
-		return err
+	if err := t.swap(in, out); err != nil {
+		t.discardRuns(out.runs)
+		return left, err
 	}
-	return nil
+	t.work.count(out)
+	left.why, left.into, left.runs = pick.why, out.into, in.left(out)
+	return left, nil
 }
 
 // foldInput freezes the delta if it is wanted, waits until all that went into it
 // is visible, and holds what is to be merged.
 func (t *Table) foldInput(pick foldPick) (*foldInput, error) {
-	in := &foldInput{slice: pick.slice}
+	in := &foldInput{slice: pick.slice, into: pick.into}
 	if pick.delta {
 		in.generations = t.freeze(pick.slice)
 		if err := t.drain(); err != nil {
@@ -203,176 +219,4 @@ func (t *Table) freeze(slice int) []*generation {
 		g.frozen = true
 	}
 	return slices.Clone(list)
-}
-
-func (in *foldInput) bytes() int64 {
-	var n uint64
-	for _, r := range in.runs {
-		n += r.info.Bytes
-	}
-	for _, g := range in.generations {
-		n += g.size.Load()
-	}
-	return int64(n)
-}
-
-// merge writes the outputs, ingests them, and returns their manifest entries.
-// On an error nothing of them is left.
-func (t *Table) merge(ctx context.Context, in *foldInput) ([]*listing, error) {
-	s := in.snapshot
-	var sources []run.Source
-	for i := len(in.generations) - 1; i >= 0; i-- {
-		sources = append(sources, t.deltaSource(in.generations[i], s.version.commit, in.rows()))
-	}
-	for _, r := range s.version.runs.of(in.slice, t.slices) { // newest listed first
-		if slices.ContainsFunc(in.runs, func(other sliceRun) bool { return other.run.id == r.run.id }) {
-			sources = append(sources, r.run.run.Source(in.slice))
-		}
-	}
-	first, last, err := deltaRange(t, in.generations, s.version.commit)
-	if err != nil {
-		return nil, err
-	}
-	keeps := keepsTombstones(s.version, in.slice, t.slices, in.runs, in.generations, first, last)
-	var files []*runFile
-	infos, err := run.Fold(ctx, run.FoldRequest{
-		Mem: t.store.options.Allocator, Key: t.key,
-		Types: s.version.schema.CanonicalByID, Columns: s.version.schema.IDs(), Slice: in.slice,
-		DropTombstones: !keeps,
-		MaxBytes:       foldedRunBytes,
-		Create: func() (*run.Writer, error) {
-			f, err := t.createRun()
-			if err != nil {
-				return nil, err
-			}
-			files = append(files, f)
-			return f.Writer, nil
-		},
-	}, sources)
-	if err != nil || len(files) == 0 {
-		for _, f := range files {
-			_ = t.store.fs.Remove(f.path) // the next start removes what is left
-		}
-		return nil, t.store.space.met(err)
-	}
-	var paths []string
-	var outputs []*listing
-	for i, f := range files {
-		paths = append(paths, f.path)
-		outputs = append(outputs, listingOf(f.id, s.version.schema, infos[i]))
-		outputs[i].sequence = files[0].id
-	}
-	if err := t.store.ingest(ctx, paths); err != nil {
-		return nil, err
-	}
-	return outputs, nil
-}
-
-func (in *foldInput) rows() uint64 {
-	var n uint64
-	for _, r := range in.runs {
-		n += r.info.Rows
-	}
-	return n
-}
-
-// swap lists the outputs in the place of the inputs, in one synced batch. If an
-// input is no longer listed the table was replaced or dropped: errFoldStale.
-func (t *Table) swap(in *foldInput, outputs []*listing) error {
-	p, batch, err := t.applySwap(in, outputs)
-	if err != nil {
-		return err
-	}
-	return t.settle(p, batch)
-}
-
-func (t *Table) applySwap(in *foldInput, outputs []*listing) (*pendingVersion, *pebble.Batch, error) {
-	t.commits.Lock()
-	defer t.commits.Unlock()
-	p, batch, err := t.prepareSwap(in, outputs)
-	if err == nil {
-		err = t.apply(p, batch)
-	}
-	return p, batch, err
-}
-
-func (t *Table) prepareSwap(in *foldInput, outputs []*listing) (*pendingVersion, *pebble.Batch, error) {
-	if err := t.ready(); err != nil {
-		return nil, nil, err
-	}
-	next := t.head.next()
-	p := &pendingVersion{version: next, shown: make(chan struct{})}
-	batch := t.store.db.NewBatch()
-	replaced := map[uint64]*tableRun{}
-	for _, input := range in.runs {
-		r := next.runs.find(input.run.id)
-		if r == nil || r.slice(in.slice) == nil {
-			return nil, nil, errFoldStale
-		}
-		left := r.without(func(slice int) bool { return slice == in.slice })
-		if left == nil {
-			replaced[r.id] = nil
-			p.garbage = append(p.garbage, t.runGarbage(r, next.epoch))
-			if err := batch.Delete(layout.RunKey(t.id, r.id), nil); err != nil {
-				return nil, nil, err
-			}
-			continue
-		}
-		replaced[r.id] = &tableRun{listing: left, born: r.born, run: r.run}
-		if err := batch.Set(layout.RunKey(t.id, r.id), left.encode(), nil); err != nil {
-			return nil, nil, err
-		}
-	}
-	var added []*tableRun
-	for _, l := range outputs {
-		r, err := t.open(l, next.epoch)
-		if err != nil {
-			return nil, nil, err
-		}
-		added = append(added, r)
-		if err := batch.Set(layout.RunKey(t.id, l.id), l.encode(), nil); err != nil {
-			return nil, nil, err
-		}
-	}
-	next.runs = next.runs.with(replaced, added)
-	if len(in.generations) == 0 {
-		return p, batch, nil
-	}
-	return p, batch, t.unlistGenerations(in, p, batch)
-}
-
-func (t *Table) unlistGenerations(in *foldInput, p *pendingVersion, batch *pebble.Batch) error {
-	next := p.version
-	var kept []*generation
-	var counts []generationCount
-	gone := 0
-	for _, g := range next.delta.of(in.slice) {
-		if contains(in.generations, g) {
-			gone++
-			next.entries -= g.entries.Load()
-			next.tombstones -= g.tombstones.Load()
-			p.garbage = append(p.garbage, t.generationGarbage(g, next.epoch))
-			continue
-		}
-		kept = append(kept, g)
-		counts = append(counts, g.count())
-	}
-	if gone != len(in.generations) {
-		return errFoldStale
-	}
-	next.delta = next.delta.clone()
-	next.delta.bySlice[in.slice] = kept
-	if len(kept) == 0 {
-		return batch.Delete(layout.GensKey(t.id, in.slice), nil)
-	}
-	return batch.Set(layout.GensKey(t.id, in.slice), encodeGenerations(counts), nil)
-}
-
-func (t *Table) discardRuns(list []*listing) {
-	var free []removal
-	for _, l := range list {
-		low, high := layout.RunSpan(t.id, l.id)
-		free = append(free, removal{low, high, true})
-	}
-	t.store.janitor.remove(free)
 }

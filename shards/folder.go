@@ -3,6 +3,7 @@ package shards
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -20,6 +21,9 @@ type folds struct {
 	depth   int               // most runs over one key, at the last look
 	rest    time.Time         // no look before: looks take a small share of a core
 	moved   chan struct{}     // closed and replaced when a fold ends
+
+	slowed    uint64 // commits that waited, and how long in all
+	slowedFor time.Duration
 }
 
 func (f *folds) init(slices int) {
@@ -34,61 +38,21 @@ func (f *folds) init(slices int) {
 // space is used.
 const retryFold = 30 * time.Second
 
-// Back-pressure. Writes are slowed, never stopped: each commit waits longer the
-// further the folds are behind, so that the rate of writes falls to that of the
-// folds.
-const (
-	slowDepth = 32 // runs over one key: more than the policy leaves
-	slowDelta = 8  // times foldDeltaBytes in a slice
-	slowStep  = 5 * time.Millisecond
-	slowMost  = 500 * time.Millisecond
-)
-
-// slowDown makes a commit wait while folds are behind; a fold that ends ends the
-// wait. The error is ctx's.
-func (f *folds) slowDown(ctx context.Context, t *Table, prepared []*Prepared) error {
-	if !t.store.folder.enabled() || len(prepared) == 0 {
-		return nil
-	}
-	f.mu.Lock()
-	behind := max(0, f.depth-slowDepth)
-	moved := f.moved
-	f.mu.Unlock()
-	t.mu.Lock()
-	delta := t.visible.delta
-	t.mu.Unlock()
-	for _, p := range prepared {
-		for _, piece := range p.pieces {
-			if piece.slice < t.slices {
-				_, size := delta.sizeOf(piece.slice)
-				behind = max(behind, int(size/foldDeltaBytes)-slowDelta)
-			}
-		}
-	}
-	if behind <= 0 {
-		return nil
-	}
-	timer := time.NewTimer(min(time.Duration(behind)*slowStep, slowMost))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-moved:
-	case <-t.store.failure.failed:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	return nil
-}
-
 // wake tells the folder that a table was written to.
 func (f *folds) wake(t *Table, prepared []*Prepared) {
 	if len(prepared) == 0 {
 		return
 	}
+	t.work.arrived(prepared)
+	f.touch()
+	t.store.folder.signal()
+}
+
+// touch asks for a look at the table.
+func (f *folds) touch() {
 	f.mu.Lock()
 	f.dirty = true
 	f.mu.Unlock()
-	t.store.folder.signal()
 }
 
 func (f *folds) ended(slice int, err error) {
@@ -144,7 +108,11 @@ func (f *folder) start() {
 	if !f.enabled() {
 		return
 	}
-	for range max(1, f.store.options.FoldConcurrency) {
+	n := f.store.options.FoldConcurrency
+	if n == 0 {
+		n = runtime.GOMAXPROCS(0)
+	}
+	for range n {
 		f.workers.Add(1)
 		go f.loop()
 	}
@@ -203,25 +171,33 @@ func (f *folder) round(all bool) {
 	}
 }
 
-// foldTable does what the policy wants of a table now.
+// foldTable does one step of what the policy wants of a table now, while other
+// workers do others.
 func (f *folder) foldTable(t *Table) {
-	for _, pick := range t.plan() {
+	picks := t.plan()
+	for i, pick := range picks {
 		unlock := t.folds.tryLatch(pick.slice)
 		if unlock == nil {
 			continue // another worker folds it and will look again
 		}
-		err := t.foldSlice(f.ctx, pick)
+		if i+1 < len(picks) {
+			t.folds.touch()
+			f.signal()
+		}
+		t.work.running.Add(1)
+		_, err := t.foldStep(f.ctx, pick)
+		t.work.running.Add(-1)
 		unlock()
 		t.folds.ended(pick.slice, err)
 		switch {
 		case f.ctx.Err() != nil:
-			return
 		case err == nil:
 			f.store.logger.Debug("folded", "table", t.name.String(), "slice", pick.slice, "runs", len(pick.runs), "why", pick.why)
 		case fault.Is(err, "TABLE_NOT_FOUND"), errors.Is(err, errFoldStale):
 		default:
 			f.store.logger.Warn("a fold failed and will be tried again", "table", t.name.String(), "slice", pick.slice, "error", err)
 		}
+		return
 	}
 }
 
@@ -240,7 +216,7 @@ func (t *Table) plan() []foldPick {
 		most = max(most, len(deepest(p.runs)))
 		all = append(all, p)
 	}
-	picks := planFolds(all)
+	picks := t.store.policy.planFolds(all)
 	t.folds.mu.Lock()
 	defer t.folds.mu.Unlock()
 	t.folds.depth = most

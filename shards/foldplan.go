@@ -3,13 +3,14 @@ package shards
 import (
 	"bytes"
 	"cmp"
+	"math"
 	"slices"
 )
 
 // The fold policy is tiered, slice by slice, over the runs of a slice and its
-// delta. What one fold wrote is a sequence: runs that do not overlap one another
-// and count as one, of their common size; the run of a commit is a sequence of
-// its own. With n the bytes of a slice:
+// delta. What one fold wrote, in one step or many, is a sequence: runs that do
+// not overlap one another and count as one, of their common size; the run of a
+// commit is a sequence of its own. With n the bytes of a slice:
 //
 //   - Of the sequences over one key at most tierSequences-1 are of about one size
 //     (within a factor of tierRatio) for long, so at most
@@ -18,40 +19,68 @@ import (
 //     that are smaller along.
 //   - A sequence is merged with at least tierSequences-1 others of a quarter of
 //     its size or more, so the result is at least 1.75 times as large, and with
-//     equal sizes 4 times: a row is rewritten about log₄(n / first size) times,
-//     5 for commits of 1 MiB a slice in a slice of 1 GiB.
+//     equal sizes 4 times. So a row is written at most
+//     3 + log₁.₇₅(n / first size) times by folds (writes), and with equal sizes
+//     about 3 + log₄: once out of the delta, once for dead bytes or as a small
+//     run, once for deletes, and once a tier.
 //   - A run of which more is dead than alive is rewritten for that alone, once:
 //     its dead bytes stay below the live ones.
 //   - When more than a quarter of the rows of runs that hang together are
 //     deletes, all of these are merged, and the deletes go with what they hide.
-const (
-	// foldDeltaBytes is the delta of one slice (keys and payloads) that starts
-	// a fold, foldDeltaTotal that of a table: its largest slices are folded.
-	foldDeltaBytes = 4 << 20
-	foldDeltaTotal = 64 << 20
-	// foldDeltaEntries: commits of a row each are small but cost a scan about
+//
+// A fold of more than a step goes up the key range in steps, each listed when it
+// is done; what is left of its inputs is marked in their manifest entries, so
+// that whoever looks next goes on, after a restart too. Until it has ended only
+// folds of a single step come before it.
+type foldPolicy struct {
+	// deltaBytes is the delta of one slice (keys and payloads) that starts
+	// a fold, deltaTotal that of a table: its largest slices are folded.
+	deltaBytes, deltaTotal uint64
+	// deltaEntries: commits of a row each are small but cost a scan about
 	// 3 µs a row (BenchmarkScanOfTinyCommits).
-	foldDeltaEntries = 8192
-
-	tierSequences = 4
-	tierRatio     = 4
-	// tierFloor: sequences below it count as one size.
-	tierFloor = 64 << 10
-
+	deltaEntries uint64
+	// floor: sequences below it count as one size.
+	floor uint64
 	// smallRun and smallRuns bound the number of runs that overlap nothing: so
 	// many small neighbours in one slice are merged into one.
-	smallRun  = 8 << 20
-	smallRuns = 64
+	smallRun  uint64
+	smallRuns int
+	// stepBytes of inputs are merged in one step, runBytes cut what it writes.
+	stepBytes, runBytes uint64
+}
 
-	// foldedRunBytes cuts what a fold writes.
-	foldedRunBytes = 128 << 20
+func defaultPolicy() *foldPolicy {
+	return &foldPolicy{
+		deltaBytes: 4 << 20, deltaTotal: 64 << 20, deltaEntries: 8192,
+		floor: 64 << 10, smallRun: 8 << 20, smallRuns: 64,
+		stepBytes: 128 << 20, runBytes: 192 << 20,
+	}
+}
+
+const (
+	tierSequences = 4
+	tierRatio     = 4
 )
+
+// depth bounds the sequences over one key of a slice of so many bytes.
+func (p *foldPolicy) depth(bytes uint64) int {
+	tiers := 1 + math.Log(float64(max(bytes, p.floor))/float64(p.floor))/math.Log(tierRatio)
+	return int((tierSequences - 1) * tiers)
+}
+
+// writes bounds how often folds write a row of a slice of so many bytes, whose
+// commits bring first bytes each.
+func (p *foldPolicy) writes(bytes, first uint64) float64 {
+	least := max(first, p.floor)
+	return 3 + math.Log(max(float64(bytes)/float64(least), 1))/math.Log(1+(tierSequences-1)/float64(tierRatio))
+}
 
 // foldPick is what a fold is to merge of one slice.
 type foldPick struct {
 	slice int
 	delta bool
 	runs  []sliceRun
+	into  uint64 // the sequence that a fold begun before writes; 0: none
 	why   string
 }
 
@@ -67,21 +96,21 @@ type slicePieces struct {
 }
 
 // planFolds is the background policy for a whole table, the most pressing first.
-func planFolds(all []slicePieces) []foldPick {
+func (pol *foldPolicy) planFolds(all []slicePieces) []foldPick {
 	var total uint64
 	for _, s := range all {
 		total += s.deltaSize
 	}
 	var picks []foldPick
 	for _, s := range all {
-		if p := planSlice(s); !p.empty() {
+		if p := pol.planSlice(s); !p.empty() {
 			picks = append(picks, p)
 			if p.delta {
 				total -= s.deltaSize
 			}
 		}
 	}
-	if total <= foldDeltaTotal {
+	if total <= pol.deltaTotal {
 		return picks
 	}
 	// The table's delta is too large though no slice's is: fold the largest
@@ -89,7 +118,7 @@ func planFolds(all []slicePieces) []foldPick {
 	bySize := slices.Clone(all)
 	slices.SortFunc(bySize, func(a, b slicePieces) int { return cmp.Compare(b.deltaSize, a.deltaSize) })
 	for _, s := range bySize {
-		if total <= foldDeltaTotal/2 {
+		if total <= pol.deltaTotal/2 {
 			break
 		}
 		total -= s.deltaSize
@@ -103,55 +132,90 @@ func planFolds(all []slicePieces) []foldPick {
 }
 
 // planSlice is the background policy for one slice.
-func planSlice(s slicePieces) foldPick {
+func (pol *foldPolicy) planSlice(s slicePieces) foldPick {
 	p := foldPick{slice: s.slice}
-	if s.deltaSize >= foldDeltaBytes || s.deltaEntries >= foldDeltaEntries {
+	if s.deltaSize >= pol.deltaBytes || s.deltaEntries >= pol.deltaEntries {
 		p.delta, p.why = true, "delta"
 	}
-	for _, component := range components(s.runs) {
-		if !tooManyDeletes(component) {
-			continue
+	begun, others := split(s.runs)
+	if len(begun) == 0 {
+		for _, component := range components(s.runs) {
+			if !tooManyDeletes(component) {
+				continue
+			}
+			// The deletes can go if nothing older is left out: of the runs nothing
+			// that overlaps is, and an old delta is folded first.
+			if s.oldestDelta > greatestDelete(component) {
+				return foldPick{slice: s.slice, runs: component, why: "deletes"}
+			}
+			p.delta, p.why = true, "delta below deletes"
 		}
-		// The deletes can go if nothing older is left out: of the runs nothing
-		// that overlaps is, and an old delta is folded first.
-		if s.oldestDelta > greatestDelete(component) {
-			return foldPick{slice: s.slice, runs: component, why: "deletes"}
-		}
-		p.delta, p.why = true, "delta below deletes"
 	}
-	if tier := pickTier(s.runs); tier != nil {
+	if tier := pol.pickTier(others); tier != nil && (len(begun) == 0 || bytesOf(tier) <= pol.stepBytes) {
 		p.runs, p.why = tier, "overlap"
 	}
-	if len(p.runs) > 0 {
-		return p
+	if len(p.runs) == 0 && len(begun) > 0 {
+		p.runs, p.into, p.why = begun, begun[0].into(), "begun"
 	}
-	for _, r := range s.runs {
-		if r.run.liveBytes()*2 < r.run.bytes && r.run.written > len(r.run.slices) {
-			p.runs, p.why = append(p.runs, r), "dead bytes"
+	if len(p.runs) == 0 {
+		if dead := longestRow(s.runs, mostlyDead); len(dead) > 0 {
+			p.runs, p.why = dead, "dead bytes"
 		}
 	}
 	if len(p.runs) == 0 {
-		if small := smallNeighbours(s.runs); len(small) >= smallRuns {
+		small := longestRow(s.runs, func(r sliceRun) bool { return r.info.Bytes < pol.smallRun })
+		if len(small) >= pol.smallRuns {
 			p.runs, p.why = small, "small runs"
 		}
 	}
 	return p
 }
 
-// smallNeighbours is the longest row of small runs that no larger one
-// interrupts, in key order: merged they overlap nothing that they did not.
-func smallNeighbours(runs []sliceRun) []sliceRun {
+// split is the runs that a fold has begun to take (if there are several such
+// folds, of the one with the least number), and the others.
+func split(runs []sliceRun) (begun, others []sliceRun) {
+	var into uint64
+	for _, r := range runs {
+		if n := r.into(); n != 0 && (into == 0 || n < into) {
+			into = n
+		}
+	}
+	for _, r := range runs {
+		if n := r.into(); n == 0 {
+			others = append(others, r)
+		} else if n == into {
+			begun = append(begun, r)
+		}
+	}
+	return begun, others
+}
+
+func bytesOf(runs []sliceRun) (n uint64) {
+	for _, r := range runs {
+		n += r.info.Bytes
+	}
+	return n
+}
+
+// mostlyDead: other slices of a shared run were folded away.
+func mostlyDead(r sliceRun) bool {
+	return r.run.liveBytes()*2 < r.run.bytes && r.run.written > len(r.run.slices)
+}
+
+// longestRow is the longest row of runs like that, in key order, which no other
+// run interrupts: merged they overlap nothing that they did not.
+func longestRow(runs []sliceRun, like func(sliceRun) bool) []sliceRun {
 	var longest, row []sliceRun
 	for _, component := range components(runs) {
 		for _, r := range component {
-			if r.info.Bytes >= smallRun {
+			if !like(r) {
 				row = nil
-				break
+				continue
 			}
 			row = append(row, r)
-		}
-		if len(row) > len(longest) {
-			longest = row
+			if len(row) > len(longest) {
+				longest = slices.Clone(row)
+			}
 		}
 	}
 	return longest
@@ -208,7 +272,7 @@ type sequence struct {
 // pickTier is the runs to merge so that fewer overlap: of the sequences over the
 // deepest key the first tierSequences of about one size, and all that are
 // smaller; nil if there are none.
-func pickTier(runs []sliceRun) []sliceRun {
+func (pol *foldPolicy) pickTier(runs []sliceRun) []sliceRun {
 	over := deepest(runs)
 	if len(over) < tierSequences {
 		return nil
@@ -225,7 +289,7 @@ func pickTier(runs []sliceRun) []sliceRun {
 	}
 	var sorted []*sequence
 	for _, q := range byNumber {
-		q.bytes = max(q.bytes, tierFloor)
+		q.bytes = max(q.bytes, pol.floor)
 		sorted = append(sorted, q)
 	}
 	slices.SortFunc(sorted, func(a, b *sequence) int { return cmp.Compare(a.bytes, b.bytes) })
@@ -269,7 +333,7 @@ func greatestDelete(runs []sliceRun) uint64 {
 // planWhole is what Table.Fold merges of a slice: the delta with every run that
 // its keys [first, last] meet, all that overlaps, all that holds deletes. Each
 // pick covers a piece of the key range that no other run reaches into, so what
-// is left has no overlap and no deletes.
+// is left has no overlap and no deletes, and no fold that was begun.
 func planWhole(s slicePieces, first, last []byte) []foldPick {
 	const why = "asked for"
 	withDelta := foldPick{slice: s.slice, delta: s.deltaEntries > 0, why: why}
@@ -277,7 +341,7 @@ func planWhole(s slicePieces, first, last []byte) []foldPick {
 	for _, component := range components(s.runs) {
 		wanted, met := len(component) > 1, false
 		for _, r := range component {
-			wanted = wanted || r.info.Tombstones > 0
+			wanted = wanted || r.info.Tombstones > 0 || r.into() != 0
 			met = met || withDelta.delta && meets(r, first, last)
 		}
 		switch {
@@ -293,11 +357,12 @@ func planWhole(s slicePieces, first, last []byte) []foldPick {
 	return picks
 }
 
-// keepsTombstones reports whether a fold of these runs and generations, whose
-// keys lie in [first, last], must keep its deletes: something of the slice that
-// is not merged may hold an older version of a deleted key. What is committed
-// later is newer than everything merged, or a delete itself.
-func keepsTombstones(v *version, slice, slices int, runs []sliceRun, generations []*generation, first, last []byte) bool {
+// keepsTombstones reports whether a fold of these runs below the key high (nil:
+// all), and of these generations, whose keys lie in [first, last], must keep its
+// deletes: something of the slice that is not merged may hold an older version of
+// a deleted key. What is committed later is newer than everything merged, or a
+// delete itself.
+func keepsTombstones(v *version, slice, slices int, runs []sliceRun, high []byte, generations []*generation, first, last []byte) bool {
 	greatest := greatestDelete(runs)
 	for _, g := range generations {
 		if g.tombstones.Load() > 0 {
@@ -309,7 +374,7 @@ func keepsTombstones(v *version, slice, slices int, runs []sliceRun, generations
 		merged[r.run.id] = true
 	}
 	for _, r := range v.runs.of(slice, slices) {
-		if merged[r.run.id] || r.run.least > greatest {
+		if merged[r.run.id] || r.run.least > greatest || high != nil && bytes.Compare(r.info.First, high) >= 0 {
 			continue
 		}
 		if len(generations) > 0 && meets(r, first, last) {

@@ -36,7 +36,7 @@ func simulate(t *testing.T, commits int, size func(i int) uint64, keys func(i in
 			if rounds > 100 {
 				t.Fatal("the policy never ends")
 			}
-			pick := planSlice(slicePieces{runs: runs, oldestDelta: math.MaxUint64})
+			pick := defaultPolicy().planSlice(slicePieces{runs: runs, oldestDelta: math.MaxUint64})
 			if pick.empty() {
 				break
 			}
@@ -53,7 +53,7 @@ func simulate(t *testing.T, commits int, size func(i int) uint64, keys func(i in
 				return slices.ContainsFunc(pick.runs, func(p sliceRun) bool { return p.run == r.run })
 			})
 			// The output is cut into runs that do not overlap.
-			parts := int(bytes/foldedRunBytes) + 1
+			parts := int(bytes/defaultPolicy().runBytes) + 1
 			first := id + 1
 			for p := range parts {
 				id++
@@ -64,12 +64,6 @@ func simulate(t *testing.T, commits int, size func(i int) uint64, keys func(i in
 		depth, most = max(depth, len(deepest(runs))), max(most, len(runs))
 	}
 	return depth, most, float64(written) / float64(arrived)
-}
-
-// bound is the stated bound of sequences over one key in a slice of so many
-// bytes.
-func bound(bytes float64) int {
-	return int((tierSequences - 1) * (1 + math.Log(bytes/tierFloor)/math.Log(tierRatio)))
 }
 
 // TestFoldPolicyBounds holds the policy to the bounds that foldplan.go states.
@@ -85,11 +79,11 @@ func TestFoldPolicyBounds(t *testing.T) {
 		runs    int
 		written float64
 	}{
-		{"equal sizes, all keys", 1000, func(int) uint64 { return 1 << 20 }, everywhere, bound(1000 << 20), 40, 6},
-		{"random sizes, all keys", 1000, func(int) uint64 { return 1 << (16 + rng.IntN(7)) }, everywhere, bound(1300 << 20), 40, 6},
-		{"tiny, all keys", 3000, func(int) uint64 { return 10_000 }, everywhere, bound(30 << 20), 20, 9},
+		{"equal sizes, all keys", 1000, func(int) uint64 { return 1 << 20 }, everywhere, defaultPolicy().depth(1000 << 20), 40, 6},
+		{"random sizes, all keys", 1000, func(int) uint64 { return 1 << (16 + rng.IntN(7)) }, everywhere, defaultPolicy().depth(1300 << 20), 40, 6},
+		{"tiny, all keys", 3000, func(int) uint64 { return 10_000 }, everywhere, defaultPolicy().depth(30 << 20), 20, 9},
 		{"one after the other", 1000, func(int) uint64 { return 2 << 20 }, func(i int) (int, int) { return i * 1000, i*1000 + 999 }, 1, 100, 1},
-		{"a window that moves", 1000, func(int) uint64 { return 2 << 20 }, func(i int) (int, int) { return i * 100_000, i*100_000 + 999_999 }, bound(2000 << 20), 200, 2},
+		{"a window that moves", 1000, func(int) uint64 { return 2 << 20 }, func(i int) (int, int) { return i * 100_000, i*100_000 + 999_999 }, defaultPolicy().depth(2000 << 20), 200, 2},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			depth, runs, written := simulate(t, test.commits, test.size, test.keys)
@@ -106,20 +100,20 @@ func TestFoldPolicyBounds(t *testing.T) {
 // small ones, largest first, when they are large together.
 func TestFoldPolicyDelta(t *testing.T) {
 	none := uint64(math.MaxUint64)
-	if p := planSlice(slicePieces{deltaSize: foldDeltaBytes - 1, deltaEntries: 1, oldestDelta: none}); !p.empty() {
+	if p := defaultPolicy().planSlice(slicePieces{deltaSize: defaultPolicy().deltaBytes - 1, deltaEntries: 1, oldestDelta: none}); !p.empty() {
 		t.Errorf("a small delta: %+v", p)
 	}
-	if p := planSlice(slicePieces{deltaSize: foldDeltaBytes, deltaEntries: 1, oldestDelta: none}); !p.delta || len(p.runs) > 0 {
+	if p := defaultPolicy().planSlice(slicePieces{deltaSize: defaultPolicy().deltaBytes, deltaEntries: 1, oldestDelta: none}); !p.delta || len(p.runs) > 0 {
 		t.Errorf("a large delta: %+v", p)
 	}
-	if p := planSlice(slicePieces{deltaSize: 1, deltaEntries: foldDeltaEntries, oldestDelta: none}); !p.delta {
+	if p := defaultPolicy().planSlice(slicePieces{deltaSize: 1, deltaEntries: defaultPolicy().deltaEntries, oldestDelta: none}); !p.delta {
 		t.Errorf("a delta of many rows: %+v", p)
 	}
 	var all []slicePieces
 	for slice := range 100 {
-		all = append(all, slicePieces{slice: slice, deltaSize: uint64(slice) * foldDeltaTotal / 4900, deltaEntries: 1, oldestDelta: none})
+		all = append(all, slicePieces{slice: slice, deltaSize: uint64(slice) * defaultPolicy().deltaTotal / 4900, deltaEntries: 1, oldestDelta: none})
 	}
-	picks := planFolds(all)
+	picks := defaultPolicy().planFolds(all)
 	if len(picks) == 0 || len(picks) > 60 {
 		t.Fatalf("%d folds", len(picks))
 	}
@@ -136,16 +130,16 @@ func TestFoldPolicyDeletes(t *testing.T) {
 	rows, deletes, apart := simRun(1, 1, 100<<20, 0, 500), simRun(9, 9, 1<<20, 100, 200), simRun(2, 2, 1<<20, 600, 700)
 	deletes.info.Rows, deletes.info.Tombstones = rows.info.Rows, rows.info.Rows
 	s := slicePieces{runs: []sliceRun{rows, apart, deletes}, deltaEntries: 1, oldestDelta: 5}
-	if p := planSlice(s); !p.delta || len(p.runs) > 0 {
+	if p := defaultPolicy().planSlice(s); !p.delta || len(p.runs) > 0 {
 		t.Errorf("with an old delta: %+v", p)
 	}
 	s.oldestDelta = 10
-	if p := planSlice(s); p.delta || len(p.runs) != 2 {
+	if p := defaultPolicy().planSlice(s); p.delta || len(p.runs) != 2 {
 		t.Errorf("with a new delta: %+v", p)
 	}
 	// Newer rows over them neither hide the deletes nor are hidden by them.
 	s.runs = append(s.runs, simRun(20, 20, 1<<20, 100, 200))
-	if p := planSlice(s); p.delta || len(p.runs) != 3 {
+	if p := defaultPolicy().planSlice(s); p.delta || len(p.runs) != 3 {
 		t.Errorf("with newer rows: %+v", p)
 	}
 }
@@ -160,7 +154,7 @@ func TestFoldPolicyDeletesAndOverlap(t *testing.T) {
 		r.info.Tombstones = r.info.Rows / 2
 		s.runs = append(s.runs, r)
 	}
-	if p := planSlice(s); !p.delta || len(p.runs) != tierSequences {
+	if p := defaultPolicy().planSlice(s); !p.delta || len(p.runs) != tierSequences {
 		t.Errorf("got %+v", p)
 	}
 }

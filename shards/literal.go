@@ -38,9 +38,3 @@ func appendPlain(v *block.Vector, dt arrow.DataType, n int, values []byte) {
 	defer arr.Release()
 	v.AppendArray(arr, 0, n)
 }
-
-// offsetPair is where value row of a string, binary or list column begins and
-// ends.
-func offsetPair(offsets []byte, row int) (lo, hi int) {
-	return int(binary.LittleEndian.Uint32(offsets[4*row:])), int(binary.LittleEndian.Uint32(offsets[4*row+4:]))
-}

@@ -1,6 +1,8 @@
 package shards
 
 import (
+	"slices"
+
 	"github.com/sheaf-db/sheaf/shards/run"
 )
 
@@ -21,6 +23,16 @@ type listing struct {
 	perRow   bool
 	// least and greatest bound the versions of the rows.
 	least, greatest uint64
+	// cuts are the slices that a fold is taking step by step, ascending; the
+	// SliceInfo of such a slice is what is left of it.
+	cuts []cut
+}
+
+// cut says how far a fold has come with a run's share of a slice.
+type cut struct {
+	slice int
+	into  uint64 // sequence of what the fold writes
+	low   []byte // rows below are folded and dead; nil: none are yet
 }
 
 const listingFormat byte = 1
@@ -36,6 +48,10 @@ func (l *listing) encode() []byte {
 	for _, s := range l.slices {
 		r.number(uint64(s.Slice)).number(s.Rows).number(s.Tombstones).number(s.Bytes).number(s.Plain).number(uint64(s.Blocks))
 		r.bytes(s.First).bytes(s.Last)
+	}
+	r.number(uint64(len(l.cuts)))
+	for _, c := range l.cuts {
+		r.number(uint64(c.slice)).number(c.into).bytes(c.low)
 	}
 	return r.seal()
 }
@@ -54,6 +70,16 @@ func decodeListing(id uint64, data []byte) (*listing, error) {
 			r.fail("names slice %d of %d, or not in order", s.Slice, l.of)
 		}
 		l.slices = append(l.slices, s)
+	}
+	for range r.count() {
+		c := cut{slice: int(r.number()), into: r.number(), low: r.bytes()}
+		if n := len(l.cuts); l.slice(c.slice) == nil || c.into == 0 || n > 0 && l.cuts[n-1].slice >= c.slice {
+			r.fail("cuts slice %d, which it does not hold, or not in order", c.slice)
+		}
+		if len(c.low) == 0 {
+			c.low = nil
+		}
+		l.cuts = append(l.cuts, c)
 	}
 	return l, r.done()
 }
@@ -82,6 +108,27 @@ func (l *listing) slice(slice int) *run.SliceInfo {
 	return nil
 }
 
+// cut is how far a fold has come with a slice; nil if none has begun.
+func (l *listing) cut(slice int) *cut {
+	for i := range l.cuts {
+		if l.cuts[i].slice == slice {
+			return &l.cuts[i]
+		}
+	}
+	return nil
+}
+
+// trimmed is the listing when a fold's step has left info of a slice.
+func (l *listing) trimmed(info run.SliceInfo, c cut) *listing {
+	left := *l
+	left.slices = slices.Clone(l.slices)
+	*left.slice(info.Slice) = info
+	left.cuts = slices.DeleteFunc(slices.Clone(l.cuts), func(other cut) bool { return other.slice == c.slice })
+	at, _ := slices.BinarySearchFunc(left.cuts, c.slice, func(other cut, slice int) int { return other.slice - slice })
+	left.cuts = slices.Insert(left.cuts, at, c)
+	return &left
+}
+
 // without is the listing when a fold has taken these slices; nil if none is left.
 func (l *listing) without(taken func(slice int) bool) *listing {
 	left := *l
@@ -94,6 +141,7 @@ func (l *listing) without(taken func(slice int) bool) *listing {
 	if len(left.slices) == 0 {
 		return nil
 	}
+	left.cuts = slices.DeleteFunc(slices.Clone(l.cuts), func(c cut) bool { return taken(c.slice) })
 	return &left
 }
 

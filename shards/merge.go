@@ -2,7 +2,7 @@ package shards
 
 import (
 	"bytes"
-	"container/heap"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"runtime/debug"
@@ -26,6 +26,7 @@ type merge struct {
 	opened  bool
 	closed  bool
 	rows    int64 // handed out
+	vectors []*block.Vector
 }
 
 // prefetchStreams is the number of slices up to which each has a goroutine.
@@ -61,9 +62,11 @@ type stream struct {
 	source *pieces
 	ahead  chan streamItem // nil: read when needed
 
-	batch *Batch
-	keys  key.Keys
-	row   int // next, in batch, whose rows are in the order of the scan
+	batch  *Batch
+	keys   key.Keys
+	row    int    // next, in batch, whose rows are in the order of the scan
+	prefix uint64 // first bytes of its key
+	number int    // of batch in the merged batch that is being made, from 1; 0: not in it
 }
 
 type streamItem struct {
@@ -122,7 +125,17 @@ func (s *stream) advance() (bool, error) {
 		columns[i] = s.batch.Columns[at]
 	}
 	s.keys.Reset()
-	return true, key.Encode(&s.keys, columns)
+	if err := key.Encode(&s.keys, columns); err != nil {
+		return false, err
+	}
+	s.setHead()
+	return true, nil
+}
+
+func (s *stream) setHead() {
+	var first [8]byte
+	copy(first[:], s.key())
+	s.prefix = binary.BigEndian.Uint64(first[:])
 }
 
 func (s *stream) key() []byte { return s.keys.At(s.row) }
@@ -144,7 +157,7 @@ func (m *merge) open() error {
 			m.heads.list = append(m.heads.list, s)
 		}
 	}
-	heap.Init(&m.heads)
+	m.heads.init()
 	return nil
 }
 
@@ -158,98 +171,123 @@ func (m *merge) next() (*Batch, error) {
 	}
 	out := mergedBatch{merge: m}
 	defer out.release()
-	for len(m.heads.list) > 0 && !out.full() {
+	for len(m.heads.list) > 0 {
 		s := m.heads.list[0]
-		out.take(s)
-		s.row++
+		room := out.room(s)
+		if room == 0 {
+			break
+		}
+		out.take(s, s.before(m.heads.second(), room, m.heads.desc))
 		if s.row < s.batch.Rows {
-			heap.Fix(&m.heads, 0)
+			s.setHead()
+			m.heads.fix()
 			continue
 		}
 		out.used = append(out.used, s.batch)
-		s.batch = nil
+		s.batch, s.number = nil, 0
 		ok, err := s.advance()
 		if err != nil {
 			return nil, err
 		}
-		if ok {
-			heap.Fix(&m.heads, 0)
-		} else {
-			heap.Pop(&m.heads)
+		if !ok {
+			m.heads.pop()
 		}
+		m.heads.fix()
 	}
-	return out.gather()
+	b, err := out.gather()
+	for _, s := range m.streams {
+		s.number = 0
+	}
+	return b, err
+}
+
+// before is how many rows of the stream, most at most, come before the next row
+// of another one; nil: there is none. Mostly it is a sharding key's rows.
+func (s *stream) before(other *stream, most int, desc bool) int {
+	most = min(most, s.batch.Rows-s.row)
+	if other == nil {
+		return most
+	}
+	bound := other.key()
+	n := 1 // the first row is on top
+	for n < most {
+		c := bytes.Compare(s.keys.At(s.row+n), bound)
+		if c < 0 == desc {
+			break
+		}
+		n++
+	}
+	return n
 }
 
 // mergedBatch is a batch in the making: where its rows are.
 type mergedBatch struct {
 	merge   *merge
 	sources []*Batch
-	number  map[*Batch]uint32
-	sizers  [][]arrow.Array // of each source: the columns of no fixed width
-	fixed   int
-	refs    []block.Ref
+	sizes   []int // about the bytes of a row of each source
+	list    []block.Stretch
+	rows    int
 	bytes   int
 	lastKey []byte
 	used    []*Batch // to be released
 }
 
-func (o *mergedBatch) full() bool {
+// room is how many rows of a stream may be added, at least one to an empty batch.
+func (o *mergedBatch) room(s *stream) int {
 	m := o.merge
-	limit := m.plan.request.Limit
-	return o.bytes >= m.plan.request.TargetBytes || len(o.refs) >= mergedRows ||
-		limit >= 0 && m.rows+int64(len(o.refs)) >= limit
+	room := mergedRows - o.rows
+	if limit := m.plan.request.Limit; limit >= 0 {
+		room = int(min(int64(room), limit-m.rows-int64(o.rows)))
+	}
+	target := m.plan.request.TargetBytes
+	if o.bytes >= target {
+		return 0
+	}
+	if s.number == 0 {
+		o.add(s)
+	}
+	return max(min(room, 1+(target-o.bytes)/o.sizes[s.number-1]), 0)
 }
 
-func (o *mergedBatch) take(s *stream) {
-	number, known := o.number[s.batch]
-	if !known {
-		number = o.add(s.batch)
+func (o *mergedBatch) add(s *stream) {
+	o.sources = append(o.sources, s.batch)
+	s.number = len(o.sources)
+	bytes := int64(0)
+	for _, column := range s.batch.Columns[:len(o.merge.plan.request.Columns)] {
+		bytes += arrayBytes(column.Data())
 	}
-	row := uint32(s.row)
-	o.refs = append(o.refs, block.Ref{Batch: number, Row: row})
-	o.bytes += o.fixed
-	for _, column := range o.sizers[number] {
-		o.bytes += valueBytes(column, int(row))
-	}
+	o.sizes = append(o.sizes, 1+int(bytes)/s.batch.Rows)
+}
+
+// take adds the next n rows of a stream.
+func (o *mergedBatch) take(s *stream, n int) {
+	o.list = append(o.list, block.Stretch{Batch: uint32(s.number - 1), Lo: uint32(s.row), Hi: uint32(s.row + n)})
+	o.rows += n
+	o.bytes += n * o.sizes[s.number-1]
+	s.row += n
 	if o.merge.plan.request.Keys {
-		o.lastKey = append(o.lastKey[:0], s.key()...)
+		o.lastKey = append(o.lastKey[:0], s.keys.At(s.row-1)...)
 	}
-}
-
-func (o *mergedBatch) add(b *Batch) uint32 {
-	if o.number == nil {
-		o.number = map[*Batch]uint32{}
-	}
-	number := uint32(len(o.sources))
-	o.number[b] = number
-	o.sources = append(o.sources, b)
-	var sizers []arrow.Array
-	o.fixed = 1
-	for _, column := range b.Columns[:len(o.merge.plan.request.Columns)] {
-		if width, ok := column.DataType().(arrow.FixedWidthDataType); ok {
-			o.fixed += (width.BitWidth() + 7) / 8
-		} else {
-			sizers = append(sizers, column)
-		}
-	}
-	o.sizers = append(o.sizers, sizers)
-	return number
 }
 
 // gather copies the rows together; io.EOF if there are none.
 func (o *mergedBatch) gather() (*Batch, error) {
-	if len(o.refs) == 0 {
+	if o.rows == 0 {
 		return nil, io.EOF
 	}
 	m := o.merge
-	b := &Batch{Rows: len(o.refs), LastKey: bytes.Clone(o.lastKey)}
+	b := &Batch{Rows: o.rows, LastKey: bytes.Clone(o.lastKey)}
 	columns := make([]arrow.Array, len(o.sources))
 	for i := range m.plan.request.Columns {
 		for j, source := range o.sources {
 			columns[j] = source.Columns[i]
 		}
-		b.Columns = append(b.Columns, gather(m.plan.request.Mem, columns[0].DataType(), columns, o.refs))
+		if len(m.vectors) == i {
+			m.vectors = append(m.vectors, block.NewVector(m.plan.request.Mem, columns[0].DataType()))
+		}
+		m.vectors[i].Reserve(o.rows)
+		m.vectors[i].AppendStretches(columns, o.list)
+		b.Columns = append(b.Columns, m.vectors[i].NewArray())
 	}
 	m.rows += int64(b.Rows)
 	return b, nil
@@ -261,38 +299,14 @@ func (o *mergedBatch) release() {
 	}
 }
 
-// valueBytes is about what one value of a column without fixed width takes.
-func valueBytes(column arrow.Array, row int) int {
-	offsets := column.Data().Buffers()
-	switch dt := column.DataType().(type) {
-	case *arrow.StringType, *arrow.BinaryType:
-		lo, hi := offsetPair(offsets[1].Bytes(), row)
-		return 4 + hi - lo
-	case *arrow.ListType, *arrow.MapType:
-		lo, hi := offsetPair(offsets[1].Bytes(), row)
-		return 4 + rowsBytes(column.Data().Children()[0], hi-lo)
-	case *arrow.FixedSizeListType:
-		return rowsBytes(column.Data().Children()[0], int(dt.Len()))
-	case *arrow.StructType:
-		n := 0
-		for _, child := range column.Data().Children() {
-			n += rowsBytes(child, 1)
-		}
-		return n
-	}
-	return 1
-}
-
-// rowsBytes is what so many rows take at the average of the whole.
-func rowsBytes(data arrow.ArrayData, rows int) int {
-	return int(arrayBytes(data)) * rows / max(data.Len(), 1)
-}
-
 func (m *merge) close() {
 	if m.closed {
 		return
 	}
 	m.closed = true
+	for _, v := range m.vectors {
+		v.Release()
+	}
 	for _, s := range m.streams {
 		if s.ahead != nil && m.opened {
 			for item := range s.ahead {
@@ -319,27 +333,63 @@ func (m *merge) counters() Counters {
 	return c
 }
 
-// heads is the streams as a heap by their next key.
+// heads is the streams as a heap by their next key, whose first bytes decide
+// most comparisons.
 type heads struct {
 	list []*stream
 	desc bool
 }
 
-func (h *heads) Len() int { return len(h.list) }
-
-func (h *heads) Less(i, j int) bool {
-	c := bytes.Compare(h.list[i].key(), h.list[j].key())
-	if h.desc {
-		return c > 0
+func (h *heads) less(a, b *stream) bool {
+	if a.prefix != b.prefix {
+		return a.prefix < b.prefix != h.desc
 	}
-	return c < 0
+	c := bytes.Compare(a.key(), b.key())
+	return c != 0 && c < 0 != h.desc
 }
 
-func (h *heads) Swap(i, j int) { h.list[i], h.list[j] = h.list[j], h.list[i] }
-func (h *heads) Push(x any)    { h.list = append(h.list, x.(*stream)) }
+// second is the stream that would be on top without the top.
+func (h *heads) second() *stream {
+	switch {
+	case len(h.list) < 2:
+		return nil
+	case len(h.list) > 2 && h.less(h.list[2], h.list[1]):
+		return h.list[2]
+	}
+	return h.list[1]
+}
 
-func (h *heads) Pop() any {
-	last := h.list[len(h.list)-1]
-	h.list = h.list[:len(h.list)-1]
-	return last
+// down puts the stream at i, and those below it, in their places.
+func (h *heads) down(i int) {
+	for {
+		child := 2*i + 1
+		if child >= len(h.list) {
+			return
+		}
+		if right := child + 1; right < len(h.list) && h.less(h.list[right], h.list[child]) {
+			child = right
+		}
+		if !h.less(h.list[child], h.list[i]) {
+			return
+		}
+		h.list[i], h.list[child] = h.list[child], h.list[i]
+		i = child
+	}
+}
+
+// fix puts the top, whose key changed, in its place.
+func (h *heads) fix() { h.down(0) }
+
+// pop takes the top away; what comes up in its place is to be fixed.
+func (h *heads) pop() {
+	last := len(h.list) - 1
+	h.list[0] = h.list[last]
+	h.list[last] = nil
+	h.list = h.list[:last]
+}
+
+func (h *heads) init() {
+	for i := len(h.list)/2 - 1; i >= 0; i-- {
+		h.down(i)
+	}
 }

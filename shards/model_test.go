@@ -35,17 +35,23 @@ func TestModel(t *testing.T) {
 		name                 string
 		shards, sorts, batch int
 		slices               int
-		share                int  // of the operations
-		beside               bool // folds go on beside the operations
+		share                int    // of the operations
+		beside               bool   // folds go on beside the operations
+		steps                uint64 // bytes of a fold's step; 0: all at once
 	}{
-		{"few keys", 6, 40, 30, 3, 1, false},
-		{"one slice", 1, 200, 60, 1, 4, false},
-		{"many blocks", 3, 6000, 5000, 2, 20, false},
-		{"many slices", 200, 4, 100, 64, 8, false},
-		{"folds beside", 6, 40, 30, 3, 4, true},
+		{"few keys", 6, 40, 30, 3, 1, false, 0},
+		{"one slice", 1, 200, 60, 1, 4, false, 0},
+		{"many blocks", 3, 6000, 5000, 2, 20, false, 0},
+		{"many slices", 200, 4, 100, 64, 8, false, 0},
+		{"folds beside", 6, 40, 30, 3, 4, true, 0},
+		{"folds in steps", 6, 3000, 2000, 2, 8, false, 8 << 10},
+		{"folds in steps beside", 6, 3000, 2000, 2, 12, true, 8 << 10},
 	} {
 		t.Run(shape.name, func(t *testing.T) {
 			m := newModel(t, seed, shape.shards, shape.sorts, shape.batch, shape.slices)
+			if shape.steps > 0 {
+				m.smallSteps(shape.steps)
+			}
 			if shape.beside {
 				m.foldBeside()
 			}
@@ -334,7 +340,16 @@ func (m *model) foldPicked(pick foldPick) {
 		return
 	}
 	defer unlock()
-	err := m.table.foldSlice(context.Background(), pick)
+	// Where folds take steps, most end after the first: the rest is left to
+	// whatever is picked next, or to a fold of everything.
+	fold := m.table.foldSlice
+	if m.policy != nil {
+		fold = func(ctx context.Context, pick foldPick) error {
+			_, err := m.table.foldStep(ctx, pick)
+			return err
+		}
+	}
+	err := fold(context.Background(), pick)
 	if err != nil && (m.endBeside == nil || !errors.Is(err, errFoldStale)) {
 		m.tt.Error(err)
 	}

@@ -54,6 +54,8 @@ func Open(ctx context.Context, dir string, o Options) (*Store, error) {
 	blocks, tails := cacheShares(o.Memory)
 	s.cache, s.tails = pebble.NewCache(blocks), run.NewCache(tails)
 	s.janitor, s.folder, s.pins = newJanitor(s), newFolder(s), newPins(s)
+	s.policy, s.pace, s.reads = defaultPolicy(), newPace(o.FoldBytes), newReads()
+	s.reads.start()
 	if err := s.open(ctx, dir); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -226,6 +228,7 @@ func (s *Store) Close() error {
 		return nil
 	}
 	s.folder.close()
+	s.reads.close()
 	s.pins.close()
 	s.janitor.close()
 	if s.failure.stuck.Load() {

@@ -66,7 +66,11 @@ func (s *Snapshot) Pin(ttl time.Duration) (Pin, error) {
 		return Pin{}, fault.New(fault.ResourceExhausted, "SNAPSHOTS_LIMIT",
 			"%d snapshots are open, the limit: release one or wait until one expires", limits.OpenSnapshots)
 	}
-	held := &pinned{id: rand.Text(), snapshot: s.hold(), ttl: ttl, made: time.Now()}
+	snapshot := s.hold()
+	if snapshot == nil {
+		return Pin{}, expired()
+	}
+	held := &pinned{id: rand.Text(), snapshot: snapshot, ttl: ttl, made: time.Now()}
 	held.expires = held.made.Add(ttl)
 	held.timer = time.AfterFunc(ttl, func() { p.expire(held.id) })
 	p.byID[held.id] = held

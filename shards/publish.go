@@ -2,6 +2,7 @@ package shards
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -65,6 +66,11 @@ func (t *Table) Publish(ctx context.Context, prepared []*Prepared, o PublishOpti
 		one.published = true
 	}
 	t.folds.wake(t, prepared)
+	if o.Resume != "" {
+		if err := t.forgetPositions(); err != nil {
+			t.store.logger.Warn("old resume ids could not be forgotten now", "table", t.name.String(), "error", err)
+		}
+	}
 	return p.version.commit, nil
 }
 
@@ -101,6 +107,9 @@ func (t *Table) applyCommit(prepared []*Prepared, o PublishOptions) (*pendingVer
 		return nil, nil, err
 	}
 	for _, one := range prepared {
+		if one.table != t {
+			return nil, nil, fmt.Errorf("BUG: a commit prepared for %s is published to %s", one.table.label(), t.label())
+		}
 		if one.schema.Version != t.head.schema.Version {
 			return nil, nil, fault.New(fault.Aborted, "SCHEMA_CHANGED",
 				"the schema of table %s was altered meanwhile: nothing of this commit was written, send it again", t.name)

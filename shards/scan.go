@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"slices"
 	"sort"
+	"sync"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/memory"
@@ -70,6 +71,7 @@ type Scan struct {
 	source   batchSource
 	left     int64 // of the limit; below 0: none
 	returned uint64
+	mu       sync.Mutex // an idle scan is given up by another goroutine
 	failed   error
 	closed   bool
 }
@@ -100,10 +102,15 @@ func (s *Snapshot) Scan(ctx context.Context, r ScanRequest) (*Scan, error) {
 	if r.Parallel <= 0 {
 		r.Parallel = runtime.GOMAXPROCS(0)
 	}
+	held := s.hold()
+	if held == nil {
+		return nil, expired()
+	}
 	bySlice := s.split(r.Ranges, r.Slices)
 	ctx, cancel := context.WithCancel(ctx)
-	sc := &Scan{snapshot: s.hold(), cancel: cancel, left: r.Limit}
-	p := &scanPlan{ctx: ctx, snapshot: sc.snapshot, request: r}
+	sc := &Scan{snapshot: held, cancel: cancel, left: r.Limit}
+	sc.register(s)
+	p := &scanPlan{ctx: ctx, snapshot: sc.snapshot, request: r, shelf: &shelf{}}
 	// Without columns and keys nobody can tell the order.
 	if r.Order != Any && len(bySlice) > 1 && (len(r.Columns) > 0 || r.Keys) {
 		sc.source = newMerge(p, bySlice)
@@ -115,6 +122,8 @@ func (s *Snapshot) Scan(ctx context.Context, r ScanRequest) (*Scan, error) {
 
 // Next is the next batch; io.EOF at the end. After an error no batch follows.
 func (sc *Scan) Next() (*Batch, error) {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
 	if sc.failed != nil {
 		return nil, sc.failed
 	}
@@ -122,7 +131,9 @@ func (sc *Scan) Next() (*Batch, error) {
 		sc.stop(io.EOF)
 		return nil, io.EOF
 	}
+	sc.work()
 	b, err := sc.source.next()
+	sc.work()
 	if err != nil {
 		sc.stop(err)
 		return nil, err
@@ -132,6 +143,26 @@ func (sc *Scan) Next() (*Batch, error) {
 	}
 	sc.returned += uint64(b.Rows)
 	return b, nil
+}
+
+// register lists the scan's hold, and the snapshot it was started on, among the
+// reads of the store.
+func (sc *Scan) register(of *Snapshot) {
+	open := of.table.store.reads
+	held := sc.snapshot
+	held.scan, held.parent = sc, of
+	held.read.Store(true)
+	open.add(held)
+	of.use()
+	if !of.read.Swap(true) {
+		open.add(of)
+	}
+}
+
+// work notes that the scan is at work.
+func (sc *Scan) work() {
+	sc.snapshot.table.store.pace.read()
+	sc.snapshot.use()
 }
 
 // stop ends the work below as soon as it is known that no more is wanted.
@@ -151,6 +182,8 @@ func (sc *Scan) Counters() Counters {
 // Close stops the scan and waits until its goroutines have ended. It may be
 // called more than once.
 func (sc *Scan) Close() {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
 	if sc.closed {
 		return
 	}
@@ -211,11 +244,12 @@ type scanPlan struct {
 	ctx      context.Context
 	snapshot *Snapshot
 	request  ScanRequest
+	shelf    *shelf
 }
 
 // sources is the sources of one slice that may have keys in the ranges (nil:
 // all), newest first.
-func (s *Snapshot) sources(slice int, ranges []run.Range) []run.Source {
+func (s *Snapshot) sources(slice int, ranges []run.Range, kept *shelf) []run.Source {
 	runs := s.version.runs.of(slice, s.table.slices)
 	generations := s.version.delta.of(slice)
 	list := make([]run.Source, 0, min(len(generations)+len(runs), 16))
@@ -225,12 +259,12 @@ func (s *Snapshot) sources(slice int, ranges []run.Range) []run.Source {
 			rows += r.info.Rows
 		}
 		for i := len(generations) - 1; i >= 0; i-- {
-			list = append(list, s.table.deltaSource(generations[i], s.version.commit, rows))
+			list = append(list, s.table.deltaSource(generations[i], s.version.commit, rows, kept))
 		}
 	}
 	for _, r := range runs {
 		if r.meetsAny(ranges) {
-			list = append(list, run.Within(r.run.run.Source(slice), r.info.First, r.info.Last))
+			list = append(list, run.Within(r.source(), r.info.First, r.info.Last))
 		}
 	}
 	return list
@@ -262,5 +296,5 @@ func (p *scanPlan) open(of sliceRanges, columns []uint32, limit int64) (*run.Sca
 		Limit:       max(limit, 0),
 		TargetBytes: p.request.TargetBytes,
 		LastKeys:    p.request.Keys,
-	}, p.snapshot.sources(of.slice, of.ranges))
+	}, p.snapshot.sources(of.slice, of.ranges, p.shelf))
 }

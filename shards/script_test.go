@@ -387,8 +387,8 @@ func (sc *script) foldOnce(t *Table) (string, error) {
 	var picks []foldPick
 	for slice := range t.slices {
 		p := s.pieces(slice)
-		p.deltaSize *= foldDeltaBytes
-		if pick := planSlice(p); !pick.empty() {
+		p.deltaSize *= sc.s.policy.deltaBytes
+		if pick := sc.s.policy.planSlice(p); !pick.empty() {
 			picks = append(picks, pick)
 		}
 	}

@@ -3,6 +3,8 @@ package shards
 import (
 	"sort"
 	"sync"
+	"sync/atomic"
+	"time"
 )
 
 // Snapshot is one version of a table, held: what it lists stays on disk until
@@ -11,6 +13,15 @@ type Snapshot struct {
 	table   *Table
 	version *version
 	release sync.Once
+	made    time.Time
+
+	released bool // guarded by the table's mu
+	// Of reads (reads.go): when it was used last, and of a scan's own hold the
+	// scan and the snapshot that it was started on.
+	used   atomic.Int64
+	read   atomic.Bool
+	scan   *Scan
+	parent *Snapshot
 }
 
 // Snapshot holds the newest visible version. The caller calls Release. After
@@ -28,13 +39,17 @@ func (t *Table) Snapshot() (*Snapshot, error) {
 // so that no garbage leaves between the look at the version and the hold.
 func (t *Table) holdLocked(v *version) *Snapshot {
 	t.live.add(v.epoch)
-	return &Snapshot{table: t, version: v}
+	return &Snapshot{table: t, version: v, made: time.Now()}
 }
 
-// hold is one more hold of the same version, released on its own.
+// hold is one more hold of the same version, released on its own; nil if s was
+// released, or given up since nobody used it.
 func (s *Snapshot) hold() *Snapshot {
 	s.table.mu.Lock()
 	defer s.table.mu.Unlock()
+	if s.released {
+		return nil
+	}
 	return s.table.holdLocked(s.version)
 }
 
@@ -42,7 +57,11 @@ func (s *Snapshot) hold() *Snapshot {
 func (s *Snapshot) Release() {
 	s.release.Do(func() {
 		var free []removal
+		if s.read.Load() {
+			s.table.store.reads.remove(s)
+		}
 		s.table.mu.Lock()
+		s.released = true
 		if s.table.live.remove(s.version.epoch) {
 			free = s.table.collectLocked()
 		}

@@ -168,7 +168,7 @@ func (s *Snapshot) LargestKeys(ctx context.Context, n int) ([]KeyBytes, error) {
 // weighKeys adds one run's blocks to the sharding keys of their last rows: half
 // of a block in which that key begins, all of one that it fills.
 func (s *Snapshot) weighKeys(ctx context.Context, r sliceRun, found map[string]*KeyBytes) error {
-	pieces, err := r.run.run.Pieces(ctx, nil, r.info.Slice, nil, nil)
+	pieces, err := r.run.run.Pieces(ctx, nil, r.info.Slice, r.low(), nil)
 	if err != nil {
 		return err
 	}

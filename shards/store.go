@@ -22,7 +22,8 @@ type Options struct {
 	Memory          int64            // bytes for all caches; 0: 256 MiB
 	Logger          *slog.Logger     // nil: nothing is logged
 	ReadOnly        bool             // every write is refused, nothing is folded or removed
-	FoldConcurrency int              // background folds at a time; 0: 1; below 0: none by themselves
+	FoldConcurrency int              // background folds at a time; 0: one a core; below 0: none by themselves
+	FoldBytes       int64            // bytes a second that folds may move while reads run; 0: 16 MiB a core; below 0: no limit
 	Allocator       memory.Allocator // Arrow memory of commits and folds; nil: memory.DefaultAllocator
 }
 
@@ -41,7 +42,10 @@ type Store struct {
 	space   *diskSpace
 	janitor *janitor
 	folder  *folder
+	policy  *foldPolicy
+	pace    *pace
 	pins    *pins
+	reads   *reads
 
 	tableIDs, runIDs, hiddenIDs *ids
 
@@ -192,6 +196,7 @@ func (t *Table) applyDrop() (*pendingVersion, *pebble.Batch, error) {
 	for _, fill := range []func() error{
 		func() error { return batch.Delete(layout.TableKey(t.id), nil) },
 		func() error { return batch.Delete(layout.CommitKey(t.id), nil) },
+		func() error { return batch.Delete(layout.WorkKey(t.id), nil) },
 		func() error { return batch.DeleteRange(streamsLow, streamsHigh, nil) },
 	} {
 		if err == nil {

@@ -40,6 +40,9 @@ type Table struct {
 	dropped bool // takes no more commits; the visible version tells readers
 
 	folds folds
+	work  foldWork
+
+	resumed atomic.Uint64 // commits with a resume id
 }
 
 func newTable(s *Store, id uint64, e *entry) *Table {
@@ -157,7 +160,7 @@ func (t *Table) load() error {
 	}
 	t.head, t.visible = v, v
 	t.live.add(v.epoch)
-	return nil
+	return t.work.load(t)
 }
 
 func (t *Table) loadGenerations(v *version, slice int) error {

@@ -1,6 +1,7 @@
 package shards
 
 import (
+	"bytes"
 	"sync"
 	"sync/atomic"
 
@@ -47,6 +48,33 @@ type runSet struct {
 type sliceRun struct {
 	run  *tableRun
 	info *run.SliceInfo
+}
+
+// low is the key below which a fold has taken the rows already; nil: none.
+func (r sliceRun) low() []byte {
+	if c := r.run.cut(r.info.Slice); c != nil {
+		return c.low
+	}
+	return nil
+}
+
+// into is the sequence of the fold that takes the share step by step; 0: none.
+func (r sliceRun) into() uint64 {
+	if c := r.run.cut(r.info.Slice); c != nil {
+		return c.into
+	}
+	return 0
+}
+
+// source is the rows of the share.
+func (r sliceRun) source() run.Source { return r.run.run.SourceFrom(r.info.Slice, r.low()) }
+
+// within is low, or the share's own bound where that is higher.
+func (r sliceRun) within(low []byte) []byte {
+	if bytes.Compare(low, r.low()) < 0 {
+		return r.low()
+	}
+	return low
 }
 
 // of is the runs that hold rows of a slice, newest listed first.

@@ -14,21 +14,23 @@ from .data import SPECS, Dataset
 
 
 def options():
-    from .systems import PEERS
+    from .systems import ALL, PEERS
 
     project = Path(__file__).parents[2]
     home = Path(os.environ.get("PEERS_HOME", project / "build" / "peers"))
     parser = argparse.ArgumentParser(prog="peers")
-    parser.add_argument("command", choices=["run", "one", "report"],
-                        help="run everything; measure one pair; or only write the report again")
-    parser.add_argument("--peers", default="all", help="names, or all of " + ", ".join(PEERS))
+    parser.add_argument("command", choices=["run", "one", "scale", "report"],
+                        help="run everything; measure one pair; ask the same of 1M and of --rows rows; "
+                             "or only write the report again")
+    parser.add_argument("--peers", default="all", help="names, or all: " + ", ".join(ALL))
     parser.add_argument("--tables", default=",".join(SPECS))
     parser.add_argument("--scale", type=float, default=1.0,
                         help="1 is TPC-H SF1 (6M rows) and 10M events")
     parser.add_argument("--rows", type=int, help="keep only the first rows of each table")
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--patience", type=float, default=6,
-                        help="seconds after which a measure stops repeating")
+                        help="seconds after which a measure stops repeating; half as many for other "
+                             "systems than Sheaf and the limits")
     parser.add_argument("--timeout", type=float, default=1200, help="seconds for one pair")
     parser.add_argument("--limit", default="golimit", help="the peer that ratios refer to")
     parser.add_argument("--add", action="store_true",
@@ -40,7 +42,7 @@ def options():
     parser.add_argument("--out", type=Path, default=home / "out")
     args = parser.parse_args()
     if args.peers == "all":
-        args.peers = ",".join(PEERS)
+        args.peers = ",".join(ALL)
     args.peers, args.tables = args.peers.split(","), args.tables.split(",")
     if unknown := (set(args.peers) - set(PEERS)) | (set(args.tables) - set(SPECS)):
         parser.error(f"unknown: {', '.join(sorted(unknown))}")
@@ -64,7 +66,9 @@ def run(args):
     results = report.read(args.out)
     if not args.add:
         results["peers"] = {}
-    results["machine"] = machine.describe()
+    results["machine"] = {**machine.describe(), "scale": f"{args.scale:g}, where 1 is 6.0M rows of "
+                          "lineitem, 10M events and 100,000 rows of 300 columns"
+                          + (f"; only the first {args.rows:,} of each" if args.rows else "")}
     for table in args.tables:
         Dataset(table, args.data, args.scale, args.rows)  # made once, outside any timing
         again = [args.limit + report.AGAIN] if args.limit in args.peers else []
@@ -88,9 +92,12 @@ def finish(results, args):
 
 
 def run_one(args, name, table):
+    from .systems import LIMITS_AND_SHEAF
+
+    patience = args.patience if name in LIMITS_AND_SHEAF else args.patience / 2
     command = [sys.executable, "-m", "peers", "one", "--peers", name, "--tables", table,
                "--scale", str(args.scale), "--repeat", str(args.repeat),
-               "--patience", str(args.patience),
+               "--patience", str(patience),
                "--data", args.data, "--work", args.work]
     if args.rows:
         command += ["--rows", str(args.rows)]
@@ -110,6 +117,10 @@ def main():
         measure_one(args)
     elif args.command == "run":
         run(args)
+    elif args.command == "scale":
+        from . import scale
+
+        scale.run(args.rows or 100_000_000, args.work, args.out)
     else:
         finish(report.read(args.out), args)
 

@@ -44,3 +44,8 @@ def package_versions():
             yield name, version(name)
         except PackageNotFoundError:
             continue
+
+
+if __name__ == "__main__":
+    for what, said in describe().items():
+        print(f"{what}: {said}")

@@ -60,6 +60,10 @@ class Peer:
         durable, on one stream or transaction-less connection that stays open."""
         raise NotSupported
 
+    def writers_target(self):
+        """What the program bench/writers must be told to write to this system."""
+        raise NotSupported
+
     def steady_writer(self, rows, rows_per_second):
         """A context in which another process upserts these rows again and again at this
         pace; its `rate` is what it reached, once the context is left."""

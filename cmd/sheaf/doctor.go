@@ -72,6 +72,12 @@ func doctor(command *cobra.Command, data string, asJSON bool) error {
 		return err
 	}
 	tables := store.Tables("")
+	for _, t := range tables {
+		if f := t.FoldStats(); !asJSON && f.Ingested > 0 {
+			fmt.Fprintf(out, "%s: %s arrived, folds wrote %s: written %.1f times what arrived\n",
+				t.Name(), bytesText(f.Ingested), bytesText(f.Folded), f.Amplification())
+		}
+	}
 	if asJSON {
 		err = json.NewEncoder(out).Encode(map[string]any{"tables": len(tables), "findings": findings})
 	} else {

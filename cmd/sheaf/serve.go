@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"syscall"
 	"time"
@@ -43,6 +45,8 @@ type serveFlags struct {
 	memory, maxMessage  byteSize
 	logLevel, logFormat string
 	drain               time.Duration
+	foldConcurrency     int
+	foldBytes           byteSize
 }
 
 func newServe() *cobra.Command {
@@ -64,6 +68,8 @@ func newServe() *cobra.Command {
 	flags.Var(&f.memory, "memory", "memory of the process: caches, rows being read, messages being received (default a quarter of the machine)")
 	flags.Var(&f.maxMessage, "max-message", "largest message taken, after decompression (default 1GiB, or a fifth of --memory if that is less)")
 	flags.DurationVar(&f.drain, "drain", defaultDrain, "how long running calls may go on after a signal to stop")
+	flags.IntVar(&f.foldConcurrency, "fold-concurrency", runtime.GOMAXPROCS(0), "background folds at a time; 0: none, only sheaf tables fold merges")
+	flags.Var(&f.foldBytes, "fold-bytes-per-second", "bytes that folds may move a second while reads run, read and written together; unlimited when none does (default 16MiB a core)")
 	flags.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
 	flags.StringVar(&f.logFormat, "log-format", "text", "text or json")
 	return command
@@ -76,6 +82,9 @@ func (f *serveFlags) run(ctx context.Context, errs io.Writer) error {
 	logger, err := newLogger(errs, f.logLevel, f.logFormat)
 	if err != nil {
 		return err
+	}
+	if f.foldConcurrency < 0 {
+		return usageError{fmt.Errorf("--fold-concurrency %d: give the number of folds at a time, or 0 for none", f.foldConcurrency)}
 	}
 	// The port first: a second gateway on it fails before it touches the data.
 	listener, err := net.Listen("tcp", f.listen)
@@ -98,7 +107,8 @@ func (f *serveFlags) run(ctx context.Context, errs io.Writer) error {
 	}
 
 	began := time.Now()
-	store, err := shards.Open(ctx, f.data, shards.Options{Memory: shares.Blocks + shares.Tails, Logger: logger})
+	store, err := shards.Open(ctx, f.data, shards.Options{Memory: shares.Blocks + shares.Tails, Logger: logger,
+		FoldConcurrency: cmp.Or(f.foldConcurrency, -1), FoldBytes: int64(f.foldBytes)})
 	if err != nil {
 		return err
 	}

@@ -13,20 +13,10 @@ type Stretch struct{ Batch, Lo, Hi uint32 }
 // that order: what a merge takes, in pieces of any length. Arrays that no
 // stretch names may be nil.
 func (v *Vector) AppendStretches(srcs []arrow.Array, list []Stretch) {
-	pad := v.scratchpad()
-	if len(pad.sources) < len(srcs) {
-		pad.sources = make([]source, len(srcs))
-	}
-	sources := pad.sources[:len(srcs)]
-	pad.touched = pad.touched[:0]
+	sources := v.openSources(srcs)
 	rows := 0
 	for _, st := range list {
-		s := &sources[st.Batch]
-		if !s.live {
-			v.check(srcs[st.Batch])
-			*s = sourceOf(v.kind, srcs[st.Batch].Data(), 0)
-			pad.touched = append(pad.touched, st.Batch)
-		}
+		v.touch(sources, srcs, st.Batch)
 		rows += int(st.Hi - st.Lo)
 	}
 	switch {
@@ -44,18 +34,47 @@ func (v *Vector) AppendStretches(srcs []arrow.Array, list []Stretch) {
 			v.appendSource(&sources[st.Batch], int(st.Lo), int(st.Hi))
 		}
 	}
-	for _, i := range pad.touched {
+	v.closeSources(sources)
+}
+
+// openSources is room for as many sources as there are arrays, none of them
+// taken apart yet: there may be thousands, of which few are named.
+func (v *Vector) openSources(srcs []arrow.Array) []source {
+	pad := v.scratchpad()
+	if len(pad.sources) < len(srcs) {
+		pad.sources = make([]source, len(srcs))
+	}
+	pad.touched = pad.touched[:0]
+	return pad.sources[:len(srcs)]
+}
+
+func (v *Vector) touch(sources []source, srcs []arrow.Array, i uint32) {
+	if s := &sources[i]; !s.live {
+		v.check(srcs[i])
+		*s = sourceOf(v.kind, srcs[i].Data(), 0)
+		v.scratch.touched = append(v.scratch.touched, i)
+	}
+}
+
+func (v *Vector) closeSources(sources []source) {
+	for _, i := range v.scratch.touched {
 		sources[i] = source{}
 	}
 }
 
+// anyNull reports whether a source that was touched has nulls.
+func (v *Vector) anyNull(sources []source) bool {
+	for _, i := range v.scratch.touched {
+		if sources[i].valid != nil {
+			return true
+		}
+	}
+	return false
+}
+
 // stretchValid appends the validity of the rows, which the caller counts.
 func (v *Vector) stretchValid(sources []source, list []Stretch, rows int) {
-	nulls := false
-	for _, i := range v.scratch.touched {
-		nulls = nulls || sources[i].valid != nil
-	}
-	if !nulls {
+	if !v.anyNull(sources) {
 		v.appendValid(rows, true)
 		return
 	}

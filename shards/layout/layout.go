@@ -23,6 +23,7 @@ const (
 	metaRun    byte = 0x05 // table id, run id -> manifest entry
 	metaGens   byte = 0x06 // table id, slice -> delta generations
 	metaStream byte = 0x07 // table id, client's resume id -> durable position
+	metaWork   byte = 0x08 // table id -> bytes ingested and folded
 )
 
 // Kinds of key inside one generation of the delta.
@@ -33,10 +34,15 @@ const (
 
 // Kinds of key inside one slice of a run: blocks first, then the tail.
 const (
-	runBlock  byte = 0x00
-	runIndex  byte = 0x01
-	runZones  byte = 0x02
-	runFilter byte = 0x03
+	runBlock byte = 0x00
+	runIndex byte = 0x01
+	runZones byte = 0x02
+)
+
+// What a block's keys end with: its filter comes first, then column group 0, 1, …
+const (
+	blockFilter uint16 = 0
+	blockGroup  uint16 = 1
 )
 
 func u64(dst []byte, values ...uint64) []byte {
@@ -106,6 +112,9 @@ func StreamKey(table uint64, resume string) []byte {
 func StreamsSpan(table uint64) (low, high []byte) {
 	return u64([]byte{RegionMeta, metaStream}, table), u64([]byte{RegionMeta, metaStream}, table+1)
 }
+
+// WorkKey holds how many bytes a table's commits brought and its folds wrote.
+func WorkKey(table uint64) []byte { return u64([]byte{RegionMeta, metaWork}, table) }
 
 // GenerationPrefix begins every key of one delta generation.
 func GenerationPrefix(table uint64, slice int, generation uint64) []byte {
@@ -192,30 +201,36 @@ func AppendSlice(dst, runPrefix []byte, slice int) []byte {
 	return binary.BigEndian.AppendUint16(append(dst, runPrefix...), uint16(slice))
 }
 
+// AppendBlocks appends what every key of a slice's blocks begins with.
+func AppendBlocks(dst, runPrefix []byte, slice int) []byte {
+	return append(AppendSlice(dst, runPrefix, slice), runBlock)
+}
+
 // AppendBlock appends the key of one column group of a block, named by the last
 // primary key in it. Group 0 holds the key columns.
 func AppendBlock(dst, runPrefix []byte, slice int, last []byte, group int) []byte {
-	dst = append(AppendSlice(dst, runPrefix, slice), runBlock)
-	return binary.BigEndian.AppendUint16(append(dst, last...), uint16(group))
+	dst = append(AppendBlocks(dst, runPrefix, slice), last...)
+	return binary.BigEndian.AppendUint16(dst, blockGroup+uint16(group))
 }
 
-// AppendRunIndex, AppendRunZones and AppendRunFilter append the keys of a
-// slice's tail: block index, zone maps, sharding-key filter. Part numbers cut
-// what would be a large value; part 0 always exists.
+// AppendBlockFilter appends the key of a block's sharding-key filter, which is
+// just before that of its group 0.
+func AppendBlockFilter(dst, runPrefix []byte, slice int, last []byte) []byte {
+	dst = append(AppendBlocks(dst, runPrefix, slice), last...)
+	return binary.BigEndian.AppendUint16(dst, blockFilter)
+}
+
+// AppendRunIndex and AppendRunZones append the keys of a slice's tail: block
+// index, and zone maps of one column group. Part numbers cut what would be a
+// large value; part 0 of the index always exists.
 func AppendRunIndex(dst, runPrefix []byte, slice, part int) []byte {
-	return appendTail(dst, runPrefix, slice, runIndex, part)
+	dst = append(AppendSlice(dst, runPrefix, slice), runIndex)
+	return binary.BigEndian.AppendUint32(dst, uint32(part))
 }
 
 // AppendRunZones: see AppendRunIndex.
-func AppendRunZones(dst, runPrefix []byte, slice, part int) []byte {
-	return appendTail(dst, runPrefix, slice, runZones, part)
-}
-
-// AppendRunFilter: see AppendRunIndex.
-func AppendRunFilter(dst, runPrefix []byte, slice, part int) []byte {
-	return appendTail(dst, runPrefix, slice, runFilter, part)
-}
-
-func appendTail(dst, runPrefix []byte, slice int, kind byte, part int) []byte {
-	return binary.BigEndian.AppendUint32(append(AppendSlice(dst, runPrefix, slice), kind), uint32(part))
+func AppendRunZones(dst, runPrefix []byte, slice, part, group int) []byte {
+	dst = append(AppendSlice(dst, runPrefix, slice), runZones)
+	dst = binary.BigEndian.AppendUint32(dst, uint32(part))
+	return binary.BigEndian.AppendUint16(dst, uint16(group))
 }

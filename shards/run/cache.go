@@ -15,6 +15,7 @@ type tailKey struct {
 	slice      uint16
 	kind       tailKind
 	part       uint32
+	sub        uint32 // zone maps: column group; filters: block of the leaf
 }
 
 type tailKind uint8
@@ -29,6 +30,7 @@ func (k tailKey) shard() uint64 {
 	const odd = 0x9e3779b97f4a7c15
 	h := (k.table*odd ^ k.run) * odd
 	h = (h ^ uint64(k.slice)<<40 ^ uint64(k.kind)<<32 ^ uint64(k.part)) * odd
+	h = (h ^ uint64(k.sub)) * odd
 	return h >> 61
 }
 

@@ -24,20 +24,42 @@ func typeOf(types Types, id uint32) (arrow.DataType, bool) {
 }
 
 func (c *cursor) Keys(dst *key.Keys) error {
-	return c.run.damaged(c.slice, c.locate.encode(dst, &c.block, c.window.lo, c.window.hi))
+	b, err := c.group(&c.leaf.entries[c.at], 0)
+	if err == nil {
+		err = c.locate.encode(dst, b, c.window.lo, c.window.hi)
+	}
+	return c.run.damaged(c.slice, err)
 }
 
 func (c *cursor) Append(v *block.Vector, id uint32, lo, hi int) error {
-	if ofEngine(id) && !c.block.Has(id) {
-		c.fill.append(v, id, c.run.o.Version, hi-lo)
+	stored := c.stored(id)
+	if stored == nil { // added later
+		v.AppendNulls(hi - lo)
 		return nil
 	}
-	return c.run.damaged(c.slice, c.wide.Append(v, &c.block, id, c.stored(id), c.window.lo+lo, c.window.lo+hi))
+	b, err := c.holding(id)
+	if err != nil {
+		return err
+	}
+	if b == nil {
+		c.leftOut(v, id, hi-lo)
+		return nil
+	}
+	return c.run.damaged(c.slice, c.wide.Append(v, b, id, stored, c.window.lo+lo, c.window.lo+hi))
 }
 
 func (c *cursor) AppendRows(v *block.Vector, id uint32, rows []uint32) error {
-	if ofEngine(id) && !c.block.Has(id) {
-		c.fill.append(v, id, c.run.o.Version, len(rows))
+	stored := c.stored(id)
+	if stored == nil {
+		v.AppendNulls(len(rows))
+		return nil
+	}
+	b, err := c.holding(id)
+	if err != nil {
+		return err
+	}
+	if b == nil {
+		c.leftOut(v, id, len(rows))
 		return nil
 	}
 	if lo := uint32(c.window.lo); lo > 0 {
@@ -47,17 +69,32 @@ func (c *cursor) AppendRows(v *block.Vector, id uint32, rows []uint32) error {
 		}
 		rows = c.rows
 	}
-	return c.run.damaged(c.slice, c.wide.AppendRows(v, &c.block, id, c.stored(id), rows))
+	return c.run.damaged(c.slice, c.wide.AppendRows(v, b, id, stored, rows))
+}
+
+// leftOut appends n rows of a column that the block does not hold: nulls, or
+// versions that are all the same, or no deletes.
+func (c *cursor) leftOut(v *block.Vector, id uint32, n int) {
+	if !ofEngine(id) {
+		v.AppendNulls(n)
+		return
+	}
+	version, _ := c.versions(&c.leaf.entries[c.at])
+	c.fill.append(v, id, version, n)
 }
 
 // Codes is block.Reader.Codes of the part's rows, of a column that is stored as
 // its current type.
 func (c *cursor) Codes(v *block.Vector, codes []uint32, id uint32) ([]uint32, bool, error) {
 	stored := c.stored(id)
-	if ofEngine(id) || stored == nil || !sameType(stored, v.Type()) || !c.block.Has(id) {
+	if ofEngine(id) || stored == nil || !sameType(stored, v.Type()) {
 		return codes, false, nil
 	}
-	codes, ok, err := c.block.Codes(v, codes, id, c.window.lo, c.window.hi)
+	b, err := c.holding(id)
+	if err != nil || b == nil {
+		return codes, false, err
+	}
+	codes, ok, err := b.Codes(v, codes, id, c.window.lo, c.window.hi)
 	return codes, ok, c.run.damaged(c.slice, err)
 }
 
@@ -70,19 +107,22 @@ func (c *cursor) stored(id uint32) arrow.DataType {
 }
 
 // filler gives the engine's columns of blocks that do not hold them: all rows
-// have the run's version and none is a delete.
+// have one version and none is a delete.
 type filler struct {
 	mem     memory.Allocator
-	version arrow.Array // of fillRows times the version
+	of      uint64      // what version holds
+	version arrow.Array // of fillRows times of
 	alive   arrow.Array // of fillRows times false
 }
 
 const fillRows = 1024
 
 func (f *filler) append(v *block.Vector, id uint32, version uint64, n int) {
-	from := f.versions(version)
+	var from arrow.Array
 	if id == block.ColumnTombstone {
 		from = f.falses()
+	} else {
+		from = f.versions(version)
 	}
 	for ; n > 0; n -= fillRows {
 		v.AppendArray(from, 0, min(n, fillRows))
@@ -90,7 +130,12 @@ func (f *filler) append(v *block.Vector, id uint32, version uint64, n int) {
 }
 
 func (f *filler) versions(version uint64) arrow.Array {
+	if f.version != nil && f.of != version {
+		f.version.Release()
+		f.version = nil
+	}
 	if f.version == nil {
+		f.of = version
 		b := array.NewUint64Builder(f.mem)
 		defer b.Release()
 		b.Reserve(fillRows)
@@ -114,8 +159,6 @@ func (f *filler) falses() arrow.Array {
 	}
 	return f.alive
 }
-
-func (f *filler) versionZone(version uint64) block.Zone { return block.ZoneOf(f.versions(version)) }
 
 func (f *filler) release() {
 	for _, a := range []arrow.Array{f.version, f.alive} {

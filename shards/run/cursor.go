@@ -2,12 +2,10 @@ package run
 
 import (
 	"bytes"
-
-	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/cockroachdb/pebble/v2"
+	"encoding/binary"
+	"slices"
 
 	"github.com/sheaf-db/sheaf/shards/block"
-	"github.com/sheaf-db/sheaf/shards/layout"
 )
 
 // cursor moves over the blocks of one slice of a run: a Part is the piece of
@@ -28,10 +26,8 @@ type cursor struct {
 	zones  map[uint32][]block.Zone // of leaf, as far as asked for
 	zoneOf *index                  // the leaf that zones belong to
 
-	iter   *pebble.Iterator // opened by the first Load
-	key    []byte
-	block  block.Reader
-	loaded *entry // the block that iter stands on
+	blocks blocks
+	groups grouping
 	window window // rows of the block that are in the part
 	locate locator
 	wide   Widener
@@ -52,11 +48,12 @@ func newCursor(r *Run, slice int, o CursorOptions) *cursor {
 func (c *cursor) Seek(b Bounds) error {
 	c.bounds, c.fresh = b, true
 	if c.root == nil {
-		root, err := c.run.index(c.slice, 0)
+		root, err := c.run.index(c.slice, 0, c.o.Counters)
 		if err != nil {
 			return err
 		}
 		c.root, c.leafAt = root, -1
+		c.groups = grouping{key: c.run.o.Key.IDs, starts: root.groups.starts}
 	}
 	return nil
 }
@@ -72,16 +69,6 @@ func (c *cursor) Next() (*Part, error) {
 			c.bounds.Low != nil && bytes.Compare(e.last, c.bounds.Low) < 0 {
 			return nil, nil
 		}
-		if c.bounds.Sharded {
-			may, err := c.mayHold()
-			if err != nil {
-				return nil, err
-			}
-			if !may { // nothing else of this leaf is worth a look
-				c.at = c.edge()
-				continue
-			}
-		}
 		c.part = Part{
 			First: e.first, Last: e.last,
 			Rows: int(e.rows), Tombstones: int(e.tombstones), Bytes: int(e.plain),
@@ -91,6 +78,16 @@ func (c *cursor) Next() (*Part, error) {
 		}
 		if c.run.o.PerRow {
 			c.part.Greatest = e.greatest
+		}
+		// A whole block has rows inside the bounds, whatever its filter.
+		if c.bounds.Sharded && !c.part.Whole {
+			may, err := c.mayHold(e)
+			if err != nil {
+				return nil, err
+			}
+			if !may {
+				continue
+			}
 		}
 		return &c.part, nil
 	}
@@ -181,9 +178,12 @@ func (c *cursor) enter(leaf int) error {
 	if c.leafAt == leaf && c.leaf != nil {
 		return nil
 	}
-	x, err := c.run.index(c.slice, leaf+1)
+	x, err := c.run.index(c.slice, leaf+1, c.o.Counters)
 	if err != nil {
 		return err
+	}
+	if !slices.Equal(x.groups.starts, c.groups.starts) {
+		return c.run.damaged(c.slice, tailError("index part %d has other column groups than the root", leaf+1))
 	}
 	c.leaf, c.leafAt = x, leaf
 	return nil
@@ -197,131 +197,85 @@ func (c *cursor) tailPart() int {
 	return 0
 }
 
-func (c *cursor) mayHold() (bool, error) {
-	if c.run.o.Key.Sharding == 0 {
-		return true, nil
-	}
-	f, err := c.run.filter(c.slice, c.tailPart())
-	if err != nil {
-		return false, err
-	}
-	return f.mayHold(c.bounds.Hash), nil
-}
-
 func (c *cursor) Zone(id uint32) (block.Zone, bool, error) {
 	switch {
-	case id == block.ColumnCommit && !c.run.o.PerRow:
-		z := c.fill.versionZone(c.run.o.Version)
-		z.Rows = c.part.Rows
-		return z, true, nil
-	case !ofEngine(id):
-		stored, ok := c.run.o.Stored(id)
-		if !ok { // added later: all null
-			return block.Zone{Rows: c.part.Rows, Nulls: c.part.Rows}, true, nil
-		}
-		if current, ok := c.o.Types(id); !ok || !arrow.TypeEqual(stored, current) {
-			return block.Zone{}, false, nil
-		}
+	case id == block.ColumnCommit:
+		return c.versionZone(), true, nil
+	case id == block.ColumnTombstone:
+		return block.Zone{}, false, nil
 	}
+	stored, ok := c.run.o.Stored(id)
+	if !ok { // added later: all null
+		return block.Zone{Rows: c.part.Rows, Nulls: c.part.Rows}, true, nil
+	}
+	if current, ok := c.o.Types(id); !ok || !sameType(stored, current) {
+		return block.Zone{}, false, nil
+	}
+	z, err := c.storedZone(id)
+	return z, z.Rows > 0, err
+}
+
+// versionZone is the zone of the rows' versions, which the index knows.
+func (c *cursor) versionZone() block.Zone {
+	least, greatest := c.versions(&c.leaf.entries[c.at])
+	return block.Zone{
+		Rows: c.part.Rows, MinExact: true, MaxExact: true,
+		Min: binary.BigEndian.AppendUint64(nil, least), Max: binary.BigEndian.AppendUint64(nil, greatest),
+	}
+}
+
+// versions bounds the versions of a block's rows.
+func (c *cursor) versions(e *entry) (least, greatest uint64) {
+	if c.run.o.PerRow {
+		return e.least, e.greatest
+	}
+	return c.run.o.Version, c.run.o.Version
+}
+
+// storedZone is the zone of a column of the part as it was written; it has no
+// rows if none is known.
+func (c *cursor) storedZone(id uint32) (block.Zone, error) {
 	if c.zoneOf != c.leaf {
 		clear(c.zones)
 		c.zoneOf = c.leaf
 	}
 	zones, ok := c.zones[id]
 	if !ok {
-		m, err := c.run.zones(c.slice, c.tailPart())
+		m, err := c.run.zones(c.slice, c.tailPart(), c.groups.of(id), c.o.Counters)
 		if err != nil {
-			return block.Zone{}, false, err
+			return block.Zone{}, err
 		}
 		if zones, err = m.column(nil, id, c.leaf); err != nil {
-			return block.Zone{}, false, c.run.damaged(c.slice, err)
+			return block.Zone{}, c.run.damaged(c.slice, err)
 		}
 		if c.zones == nil {
 			c.zones = map[uint32][]block.Zone{}
 		}
 		c.zones[id] = zones
 	}
-	z := zones[c.at]
-	return z, z.Rows > 0, nil
+	return zones[c.at], nil
 }
 
 func (c *cursor) Load() (int, error) {
 	e := &c.leaf.entries[c.at]
-	if c.loaded != e {
-		if err := c.read(e); err != nil {
-			return 0, c.run.damaged(c.slice, err)
-		}
+	c.blocks.enter(e)
+	c.window = window{0, int(e.rows)}
+	if c.part.Whole {
+		return c.window.hi, nil // its groups are read when they are asked for
 	}
-	c.window = window{0, c.block.Rows()}
-	if !c.part.Whole {
-		var err error
-		if c.window, err = c.locate.find(&c.block, c.bounds.Low, c.bounds.High); err != nil {
-			return 0, c.run.damaged(c.slice, err)
-		}
+	b, err := c.group(e, 0)
+	if err == nil {
+		c.window, err = c.locate.find(b, c.bounds.Low, c.bounds.High)
+	}
+	if err != nil {
+		return 0, c.run.damaged(c.slice, err)
 	}
 	return c.window.hi - c.window.lo, nil
-}
-
-// read moves the iterator to a block and opens it. The block aliases the
-// iterator's value, which is good until the iterator moves. An iterator with an
-// error is closed: it would repeat it.
-func (c *cursor) read(e *entry) error {
-	c.loaded = nil
-	err := c.readAt(e)
-	if err != nil && c.iter != nil {
-		_ = c.iter.Close() // says err again
-		c.iter = nil
-	}
-	return err
-}
-
-func (c *cursor) readAt(e *entry) error {
-	if c.iter == nil {
-		bound := layout.AppendBlock(nil, c.run.prefix, c.slice, nil, 0)
-		lower := bound[:len(bound)-2]
-		upper := bytes.Clone(lower)
-		upper[len(upper)-1]++
-		iter, err := c.run.o.DB.NewIterWithContext(c.o.Context, &pebble.IterOptions{LowerBound: lower, UpperBound: upper})
-		if err != nil {
-			return err
-		}
-		c.iter = iter
-	}
-	// The index names the key, so it is sought exactly: no block that nobody
-	// wants is read on the way, and nothing is copied backwards, as Pebble does
-	// when it steps.
-	c.key = layout.AppendBlock(c.key[:0], c.run.prefix, c.slice, e.last, 0)
-	if !c.iter.SeekGE(c.key) || !bytes.Equal(c.iter.Key(), c.key) {
-		if err := c.iter.Error(); err != nil {
-			return err
-		}
-		return tailError("the block that ends with key %x is missing", e.last)
-	}
-	value, err := c.iter.ValueAndErr()
-	if err != nil {
-		return err
-	}
-	if c.block, err = block.Open(value); err != nil {
-		return err
-	}
-	if uint64(c.block.Rows()) != e.rows {
-		return tailError("a block has %d rows, the index says %d", c.block.Rows(), e.rows)
-	}
-	c.o.Counters.BlocksRead++
-	c.o.Counters.BytesRead += uint64(len(value))
-	c.loaded = e
-	return nil
 }
 
 func (c *cursor) Close() error {
 	c.locate.release()
 	c.wide.Release()
 	c.fill.release()
-	c.loaded = nil
-	if c.iter == nil {
-		return nil
-	}
-	err := c.iter.Close()
-	c.iter = nil
-	return c.run.damaged(c.slice, err)
+	return c.run.damaged(c.slice, c.blocks.close())
 }

@@ -123,7 +123,7 @@ func TestADamagedFileIsReportedAsDataLoss(t *testing.T) {
 		data := make([]byte, stat.Size())
 		_, err = f.ReadAt(data, 0)
 		require.NoError(t, err)
-		at := bytes.Index(data, all[3].value)
+		at := bytes.Index(data, all[7].value) // the fourth block: each has a filter before it
 		require.Positive(t, at)
 		_, err = f.WriteAt([]byte{data[at+100] ^ 1}, int64(at+100))
 		require.NoError(t, err)
@@ -151,8 +151,8 @@ func TestVerifyFindsBlocksThatChangedPlaces(t *testing.T) {
 	b := newBed(t)
 	r := b.run(numbered("a", 0, 12, 1, 1), typesNow, false)
 	all := b.values(r)
-	require.NoError(t, b.db.Set(all[0].key, all[1].value, nil))
-	require.NoError(t, b.db.Set(all[1].key, all[0].value, nil))
+	require.NoError(t, b.db.Set(all[1].key, all[3].value, nil))
+	require.NoError(t, b.db.Set(all[3].key, all[1].value, nil))
 	var wrong []string
 	require.NoError(t, r.Verify(t.Context(), 3, func(what string) { wrong = append(wrong, what) }))
 	require.NotEmpty(t, wrong)

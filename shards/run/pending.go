@@ -10,7 +10,6 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
-	"github.com/sheaf-db/sheaf/limits"
 	"github.com/sheaf-db/sheaf/shards/block"
 	"github.com/sheaf-db/sheaf/shards/key"
 )
@@ -172,7 +171,7 @@ func (p *pending) columns(ids []uint32, rows rowSource) error {
 }
 
 // room is how many of the rows from lo on go into the pending block, and what
-// they take as plain Arrow: as many as most and limits.BlockBytes allow, but a
+// they take as plain Arrow: as many as most and blockBytes allow, but a
 // block has a row at least.
 func (p *pending) room(rows rowSource, lo, n int) (take int, plain int64) {
 	measure := func(take int) (total int64) {
@@ -181,7 +180,7 @@ func (p *pending) room(rows rowSource, lo, n int) (take int, plain int64) {
 		}
 		return total
 	}
-	left := limits.BlockBytes - p.plain
+	left := blockBytes(len(p.vectors)) - p.plain
 	take = min(n-lo, p.most-p.rows())
 	if plain = measure(take); plain <= left {
 		return take, plain
@@ -254,6 +253,10 @@ func (b *cutBlock) column(id uint32, arr arrow.Array) {
 		versions := arr.(*array.Uint64).Uint64Values()
 		b.perRow = true
 		b.least, b.greatest = slices.Min(versions), slices.Max(versions)
+		if b.least == b.greatest { // left out: the index tells
+			arr.Release()
+			return
+		}
 	}
 	b.ids = append(b.ids, id)
 	b.cols = append(b.cols, arr)

@@ -5,6 +5,12 @@ import "github.com/sheaf-db/sheaf/shards/block"
 // resolve decides what becomes of the unread part at the top: every key that is
 // still to come anywhere lies behind its near bound.
 func (s *Scan) resolve(t *slot) error {
+	if t.left > 0 { // it is being streamed
+		if s.tooLarge(min(t.part.Bytes, pieceBytes)) {
+			return nil
+		}
+		return s.endStream(t, s.streamOn(t))
+	}
 	far := t.part.Last
 	if s.r.Desc {
 		far = t.part.First
@@ -21,15 +27,16 @@ func (s *Scan) resolve(t *slot) error {
 		s.heap.pop()
 		return s.advance(t)
 	}
+	if alone && s.pass != nil {
+		if done, err := s.pass(t); done || err != nil {
+			return err
+		}
+	}
 	if alone {
 		if s.tooLarge(t.part.Bytes) {
 			return nil
 		}
-		if err := s.stream(t); err != nil {
-			return err
-		}
-		s.heap.pop()
-		return s.advance(t)
+		return s.endStream(t, s.stream(t))
 	}
 	rows, err := s.load(t)
 	if err != nil {
@@ -44,6 +51,15 @@ func (s *Scan) resolve(t *slot) error {
 	}
 	s.heap.push(t)
 	return nil
+}
+
+// endStream moves on when the part has been streamed to its end.
+func (s *Scan) endStream(t *slot, err error) error {
+	if err != nil || t.left > 0 {
+		return err
+	}
+	s.heap.pop()
+	return s.advance(t)
 }
 
 func (s *Scan) load(t *slot) (int, error) {

@@ -87,26 +87,23 @@ func (b brief) Error() string {
 
 func (b brief) Unwrap() error { return b.error }
 
-// tail is a part of a slice's tail, decoded, from the cache or from disk. open
-// gets bytes of its own.
-func tail[T any](r *Run, slice int, kind tailKind, part int, open func([]byte) (T, error), size func(T) int64) (T, error) {
-	k := tailKey{r.o.Table, r.o.Run, uint16(slice), kind, uint32(part)}
+// tail is a part of a slice's tail, decoded, from the cache or from disk; what
+// is read is added to counters, if there are any. open gets bytes of its own.
+func tail[T any](r *Run, k tailKey, counters *Counters, open func([]byte) (T, error), size func(T) int64) (T, error) {
 	if v, ok := r.o.Cache.get(k).(T); ok {
 		return v, nil
 	}
 	var none T
+	slice := int(k.slice)
 	var name []byte
-	switch kind {
-	case tailIndex:
-		name = layout.AppendRunIndex(nil, r.prefix, slice, part)
-	case tailZones:
-		name = layout.AppendRunZones(nil, r.prefix, slice, part)
-	default:
-		name = layout.AppendRunFilter(nil, r.prefix, slice, part)
+	if k.kind == tailIndex {
+		name = layout.AppendRunIndex(nil, r.prefix, slice, int(k.part))
+	} else {
+		name = layout.AppendRunZones(nil, r.prefix, slice, int(k.part), int(k.sub))
 	}
 	value, closer, err := r.o.DB.Get(name)
 	if errors.Is(err, pebble.ErrNotFound) {
-		return none, r.damaged(slice, tailError("kind %d part %d is missing", kind, part))
+		return none, r.damaged(slice, tailError("kind %d part %d.%d is missing", k.kind, k.part, k.sub))
 	}
 	if err != nil {
 		return none, r.damaged(slice, err)
@@ -114,6 +111,9 @@ func tail[T any](r *Run, slice int, kind tailKind, part int, open func([]byte) (
 	own := bytes.Clone(value)
 	if err := closer.Close(); err != nil {
 		return none, r.damaged(slice, err)
+	}
+	if counters != nil {
+		counters.BytesRead += uint64(len(own))
 	}
 	v, err := open(own)
 	if err != nil {
@@ -123,26 +123,24 @@ func tail[T any](r *Run, slice int, kind tailKind, part int, open func([]byte) (
 	return v, nil
 }
 
-func (r *Run) index(slice, part int) (*index, error) {
-	x, err := tail(r, slice, tailIndex, part, parseIndex, func(x *index) int64 { return x.bytes })
+func (r *Run) index(slice, part int, counters *Counters) (*index, error) {
+	k := tailKey{r.o.Table, r.o.Run, uint16(slice), tailIndex, uint32(part), 0}
+	x, err := tail(r, k, counters, parseIndex, func(x *index) int64 { return x.bytes })
 	if err == nil && part > 0 && x.root {
 		return nil, r.damaged(slice, tailError("index part %d is a root", part))
 	}
 	return x, err
 }
 
-func (r *Run) zones(slice, part int) (*zoneMap, error) {
-	return tail(r, slice, tailZones, part, openZones, func(z *zoneMap) int64 { return z.bytes })
-}
-
-func (r *Run) filter(slice, part int) (*filter, error) {
-	return tail(r, slice, tailFilter, part, openFilter, func(f *filter) int64 { return int64(len(f.data)) + 64 })
+func (r *Run) zones(slice, part, group int, counters *Counters) (*zoneMap, error) {
+	k := tailKey{r.o.Table, r.o.Run, uint16(slice), tailZones, uint32(part), uint32(group)}
+	return tail(r, k, counters, openZones, func(z *zoneMap) int64 { return z.bytes })
 }
 
 // Total is what the block index says of a whole slice; Bytes are those of the
 // blocks without the tail.
 func (r *Run) Total(slice int) (SliceInfo, error) {
-	root, err := r.index(slice, 0)
+	root, err := r.index(slice, 0, nil)
 	if err != nil {
 		return SliceInfo{}, err
 	}
@@ -169,7 +167,7 @@ const coarsePieces = 64
 // the block index only: to cut scans into equal parts and to estimate. A piece
 // at either end may reach out of the range.
 func (r *Run) Pieces(ctx context.Context, dst []Piece, slice int, low, high []byte) ([]Piece, error) {
-	root, err := r.index(slice, 0)
+	root, err := r.index(slice, 0, nil)
 	if err != nil {
 		return dst, err
 	}
@@ -181,7 +179,7 @@ func (r *Run) Pieces(ctx context.Context, dst []Piece, slice int, low, high []by
 		if err := ctx.Err(); err != nil {
 			return dst, err
 		}
-		leaf, err := r.index(slice, part+1)
+		leaf, err := r.index(slice, part+1, nil)
 		if err != nil {
 			return dst, err
 		}

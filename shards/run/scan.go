@@ -26,10 +26,11 @@ type Scan struct {
 	scratch  map[uint32]*block.Vector
 	filter   []filterColumn
 	parts    []filterPart
-	left     int64 // rows that may still be returned
-	rows     int   // in out
-	expect   int   // rows of a batch, about
-	cutNow   bool  // the next part would make the batch too large
+	left     int64                                // rows that may still be returned
+	rows     int                                  // in out
+	expect   int                                  // rows of a batch, about
+	cutNow   bool                                 // the next part would make the batch too large
+	pass     func(t *slot) (done bool, err error) // takes parts that are alone, if it can; of folds
 	lastKey  []byte
 	counters Counters
 	end      error // io.EOF or what went wrong

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 
+	"github.com/sheaf-db/sheaf/shards/block"
 	"github.com/sheaf-db/sheaf/shards/key"
 	"github.com/sheaf-db/sheaf/shards/layout"
 )
@@ -16,40 +17,38 @@ type sliceWriter struct {
 	leaf   []entry // blocks of the leaf being gathered
 	leaves []entry
 	zones  zoneWriter
-	hashes []uint64 // of the leaf's sharding keys
-	shard  []byte   // the last sharding key hashed
 
-	index, zoneMaps, filters [][]byte // finished parts
-	info                     SliceInfo
+	// groups is decided by the first block that has other columns than go into
+	// group 0 in any case.
+	groups  grouping
+	decided bool
+
+	index    [][]entry  // the leaves' blocks
+	zoneMaps [][][]byte // [leaf][group], finished
+	info     SliceInfo
 }
 
 func newSliceWriter(number int, k KeyColumns, most int) *sliceWriter {
-	return &sliceWriter{number: number, key: k, most: most, info: SliceInfo{Slice: number}}
+	return &sliceWriter{
+		number: number, key: k, most: most, groups: grouping{key: k.IDs},
+		info: SliceInfo{Slice: number},
+	}
 }
 
-// add takes a block that has been written.
-func (s *sliceWriter) add(b *cutBlock, encoded uint64) error {
-	if s.info.Rows > 0 && bytes.Compare(s.info.Last, b.first()) >= 0 {
-		return fmt.Errorf("BUG: key %x does not follow %x", b.first(), s.info.Last)
-	}
-	e := entry{
-		first: bytes.Clone(b.first()), last: bytes.Clone(b.last()), blocks: 1,
-		rows: uint64(b.rows), tombstones: uint64(b.tombstones),
-		encoded: encoded, plain: uint64(b.plain),
-		least: b.least, greatest: b.greatest,
+// add takes a block that has been written; tail is what its filter takes.
+func (s *sliceWriter) add(e entry, ids []uint32, zones []block.Zone, tail int) error {
+	if s.info.Rows > 0 && bytes.Compare(s.info.Last, e.first) >= 0 {
+		return fmt.Errorf("BUG: key %x does not follow %x", e.first, s.info.Last)
 	}
 	s.leaf = append(s.leaf, e)
-	s.zones.add(b.ids, b.zones)
-	if err := s.hash(b); err != nil {
-		return err
-	}
+	s.zones.add(ids, zones)
 	if s.info.Rows == 0 {
 		s.info.First = e.first
 	}
 	s.info.Last = e.last
 	s.info.Rows += e.rows
 	s.info.Tombstones += e.tombstones
-	s.info.Bytes += encoded
+	s.info.Bytes += e.encoded + uint64(tail)
 	s.info.Plain += e.plain
 	s.info.Blocks++
 	if len(s.leaf) == s.most {
@@ -58,64 +57,74 @@ func (s *sliceWriter) add(b *cutBlock, encoded uint64) error {
 	return nil
 }
 
-// hash gathers the block's distinct sharding keys. Encoded columns are
-// prefix-free: a key that begins with a sharding key has it.
-func (s *sliceWriter) hash(b *cutBlock) error {
-	if s.key.Sharding == 0 {
-		return nil
-	}
-	for i := range b.keys.Len() {
-		k := b.keys.At(i)
-		if s.shard != nil && bytes.HasPrefix(k, s.shard) && len(s.hashes) > 0 {
+// hashes appends the hashes of the distinct sharding keys of a block. Encoded
+// columns are prefix-free: a key that begins with a sharding key has it.
+func (k KeyColumns) hashes(dst []uint64, keys *key.Keys) ([]uint64, error) {
+	var shard []byte
+	for i := range keys.Len() {
+		next := keys.At(i)
+		if shard != nil && bytes.HasPrefix(next, shard) {
 			continue
 		}
-		n, err := key.Prefix(s.key.Types, k, s.key.Sharding)
+		n, err := key.Prefix(k.Types, next, k.Sharding)
 		if err != nil {
-			return fmt.Errorf("BUG: key of a row: %w", err)
+			return dst, fmt.Errorf("BUG: key of a row: %w", err)
 		}
-		s.shard = append(s.shard[:0], k[:n]...)
-		s.hashes = append(s.hashes, key.Hash(s.shard))
+		shard = next[:n]
+		dst = append(dst, key.Hash(shard))
 	}
-	return nil
+	return dst, nil
 }
 
 func (s *sliceWriter) endLeaf() {
 	s.leaves = append(s.leaves, sum(s.leaf))
-	s.index = append(s.index, appendIndex(nil, false, s.leaf))
-	s.zoneMaps = append(s.zoneMaps, s.zones.take(nil))
-	s.filters = append(s.filters, appendFilter(nil, s.hashes))
-	s.leaf, s.hashes = s.leaf[:0], s.hashes[:0]
+	s.index = append(s.index, s.leaf)
+	s.zoneMaps = append(s.zoneMaps, s.zones.take(&s.groups))
+	s.leaf = nil
 }
 
 // finish writes the tail. A slice of one leaf has it as part 0 of each kind;
 // else part 0 of the index is the root, and the others begin at part 1.
-func (s *sliceWriter) finish(set func(name func(dst, prefix []byte, slice, part int) []byte, part int, value []byte) error) (SliceInfo, error) {
+func (s *sliceWriter) finish(prefix []byte, set func(name, value []byte) error) (SliceInfo, error) {
 	if len(s.leaf) > 0 {
 		s.endLeaf()
+	}
+	var name []byte
+	write := func(at, value []byte) error {
+		name = at
+		s.info.Bytes += uint64(len(value))
+		return set(name, value)
 	}
 	first := 0
 	if len(s.leaves) > 1 {
 		first = 1
-		root := appendIndex(nil, true, s.leaves)
-		s.info.Bytes += uint64(len(root))
-		if err := set(layout.AppendRunIndex, 0, root); err != nil {
+		if err := write(layout.AppendRunIndex(name[:0], prefix, s.number, 0), appendIndex(nil, true, &s.groups, s.leaves)); err != nil {
 			return s.info, err
 		}
 	}
-	for _, kind := range []struct {
-		name  func(dst, prefix []byte, slice, part int) []byte
-		parts [][]byte
-	}{
-		{layout.AppendRunIndex, s.index},
-		{layout.AppendRunZones, s.zoneMaps},
-		{layout.AppendRunFilter, s.filters},
-	} {
-		for i, value := range kind.parts {
-			s.info.Bytes += uint64(len(value))
-			if err := set(kind.name, first+i, value); err != nil {
+	for i, entries := range s.index {
+		value := appendIndex(nil, false, &s.groups, entries)
+		if err := write(layout.AppendRunIndex(name[:0], prefix, s.number, first+i), value); err != nil {
+			return s.info, err
+		}
+	}
+	for i, values := range s.zoneMaps {
+		for group := range s.groups.count() {
+			value := s.zonesOf(i, group, values)
+			if err := write(layout.AppendRunZones(name[:0], prefix, s.number, first+i, group), value); err != nil {
 				return s.info, err
 			}
 		}
 	}
 	return s.info, nil
+}
+
+// zonesOf is the zone maps of a leaf and group. A leaf that ended before there
+// were groups has no columns of theirs.
+func (s *sliceWriter) zonesOf(leaf, group int, values [][]byte) []byte {
+	if group < len(values) {
+		return values[group]
+	}
+	none := zoneWriter{blocks: len(s.index[leaf])}
+	return none.value(nil)
 }

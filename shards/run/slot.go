@@ -27,6 +27,8 @@ type slot struct {
 	part   *Part
 	masked bool // no row of the part matches the filter: only its keys count
 	rows   int  // once it is loaded
+	// While it is streamed: rows that are done, and that are not.
+	streamed, left int
 
 	// While it is merged: next is the next row, rows (downwards: -1) behind the
 	// last. versions and dead are nil until needed.
@@ -98,7 +100,7 @@ func (t *slot) drop() {
 		arr.Release()
 		delete(t.columns, id)
 	}
-	t.part, t.masked, t.loaded, t.rows = nil, false, false, 0
+	t.part, t.masked, t.loaded, t.rows, t.left = nil, false, false, 0, 0
 	t.versions, t.dead = nil, t.dead[:0]
 }
 

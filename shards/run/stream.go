@@ -21,7 +21,8 @@ func (s *Scan) stream(t *slot) error {
 	}
 	masked := s.r.Filter != nil || t.part.Tombstones > 0 && !s.r.Tombstones
 	if !masked {
-		return s.streamRange(t, rows)
+		t.streamed, t.left = 0, rows
+		return s.streamOn(t)
 	}
 	if err := s.choose(t, rows); err != nil {
 		return err
@@ -34,31 +35,56 @@ func (s *Scan) stream(t *slot) error {
 	case len(s.picks) == 0:
 		return nil
 	case len(s.picks) == rows && !s.r.Desc:
-		return s.streamRange(t, rows)
+		return s.streamRange(t, 0, rows)
 	}
 	return s.streamRows(t, rows)
 }
 
-// streamRange appends all rows of the part, or as many as are left to return.
-func (s *Scan) streamRange(t *slot, rows int) error {
-	take := int(min(int64(rows), s.left))
+// Where batches are to be this small, parts of more than a few pieceBytes are
+// decoded in pieces of these: so many scans that each hold a batch, as those
+// merged by key do, hold less than a block of plain rows each.
+const (
+	smallTarget = 32 << 10
+	fewPieces   = 4
+)
+
+var pieceBytes = 64 << 10 // tests change it
+
+// streamOn appends the rows of the part that are left, or a piece of them.
+func (s *Scan) streamOn(t *slot) error {
+	n := t.left
+	if s.r.TargetBytes < smallTarget && t.part.Bytes > fewPieces*pieceBytes {
+		n = min(n, 1+t.part.Rows*pieceBytes/t.part.Bytes)
+	}
+	from := t.streamed
+	t.streamed, t.left = t.streamed+n, t.left-n
+	if s.r.Desc {
+		return s.streamRange(t, t.rows-from-n, t.rows-from)
+	}
+	return s.streamRange(t, from, from+n)
+}
+
+// streamRange appends rows [lo, hi) of the part, or as many as are left to
+// return, in the scan's direction.
+func (s *Scan) streamRange(t *slot, lo, hi int) error {
+	take := int(min(int64(hi-lo), s.left))
 	if s.r.Desc {
 		s.picks = s.picks[:0]
-		for row := rows - 1; row >= rows-take; row-- {
+		for row := hi - 1; row >= hi-take; row-- {
 			s.picks = append(s.picks, uint32(row))
 		}
-		return s.streamRows(t, rows)
+		return s.streamRows(t, t.rows)
 	}
 	s.reserve(take)
 	for i, v := range s.out {
 		id := s.r.Columns[i]
 		if arr, ok := t.columns[id]; ok {
-			v.AppendArray(arr, 0, take)
-		} else if err := t.cur.Append(v, id, 0, take); err != nil {
+			v.AppendArray(arr, lo, lo+take)
+		} else if err := t.cur.Append(v, id, lo, lo+take); err != nil {
 			return err
 		}
 	}
-	return s.streamed(t, take-1, take)
+	return s.streamed(t, lo+take-1, take)
 }
 
 // dense: above one row in so many, a chunk is decoded as a whole and gathered

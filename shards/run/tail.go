@@ -13,7 +13,7 @@ import (
 // Every value of a tail is `version | payload | xxhash64 of both`, so that it is
 // told apart from what a later version writes and from damage.
 const (
-	tailVersion  = 1
+	tailVersion  = 2
 	tailOverhead = 1 + 8
 )
 
@@ -67,10 +67,13 @@ func (s *scanner) number() uint64 {
 	return n
 }
 
+// maxCount bounds numbers of things that take no bytes.
+const maxCount = 1 << 20
+
 // count is a number of things that take at least size bytes each.
 func (s *scanner) count(size int) int {
 	n := s.number()
-	if n > uint64(len(s.data)/size) {
+	if n > maxCount || size > 0 && n > uint64(len(s.data)/size) {
 		s.fail("%d entries do not fit into %d bytes", n, len(s.data))
 		return 0
 	}
@@ -85,6 +88,14 @@ func (s *scanner) byte() byte {
 	b := s.data[0]
 	s.data = s.data[1:]
 	return b
+}
+
+func (s *scanner) u32() uint32 {
+	b := s.take(4)
+	if s.err != nil {
+		return 0
+	}
+	return binary.LittleEndian.Uint32(b)
 }
 
 func (s *scanner) take(n uint64) []byte {

@@ -21,6 +21,7 @@ func someEntries(n int, root bool) []entry {
 			first: fmt.Appendf(nil, "key %04d a", i), last: fmt.Appendf(nil, "key %04d b", i), blocks: 1,
 			rows: uint64(i + 1), tombstones: uint64(i % 2), encoded: 100, plain: 300, least: 5, greatest: uint64(5 + i),
 		}
+		entries[i].all = !root
 		if root {
 			entries[i].blocks = uint64(i + 1)
 		}
@@ -32,7 +33,7 @@ func TestIndexComesBackAsItWasWritten(t *testing.T) {
 	for _, root := range []bool{false, true} {
 		for _, n := range []int{1, 2, 128} {
 			entries := someEntries(n, root)
-			x, err := parseIndex(appendIndex(nil, root, entries))
+			x, err := parseIndex(appendIndex(nil, root, &grouping{}, entries))
 			require.NoError(t, err)
 			require.Equal(t, entries, x.entries)
 			require.Equal(t, root, x.root)
@@ -64,10 +65,10 @@ func TestIndexOfOtherRulesIsRefused(t *testing.T) {
 	} {
 		entries := append([]entry(nil), good...)
 		change(entries)
-		_, err := parseIndex(appendIndex(nil, false, entries))
+		_, err := parseIndex(appendIndex(nil, false, &grouping{}, entries))
 		require.ErrorIs(t, err, errTail, name)
 	}
-	_, err := parseIndex(appendIndex(nil, false, nil))
+	_, err := parseIndex(appendIndex(nil, false, &grouping{}, nil))
 	require.ErrorIs(t, err, errTail)
 }
 
@@ -83,7 +84,7 @@ func TestZonesComeBackAsTheyWereWritten(t *testing.T) {
 	w.add([]uint32{9, 2}, []block.Zone{a[0], {Rows: 1}})
 	w.add([]uint32{9}, []block.Zone{a[1]})
 	w.add([]uint32{9, 7}, []block.Zone{a[2], late})
-	m, err := openZones(w.take(nil))
+	m, err := openZones(w.take(&grouping{})[0])
 	require.NoError(t, err)
 	got, err := m.column(nil, 9, leaf)
 	require.NoError(t, err)
@@ -135,8 +136,8 @@ func TestEveryFlippedBitOfATailIsFound(t *testing.T) {
 		value []byte
 		open  func([]byte) error
 	}{
-		"index":  {appendIndex(nil, false, someEntries(2, false)), func(b []byte) error { _, err := parseIndex(b); return err }},
-		"zones":  {zones.take(nil), func(b []byte) error { _, err := openZones(b); return err }},
+		"index":  {appendIndex(nil, false, &grouping{}, someEntries(2, false)), func(b []byte) error { _, err := parseIndex(b); return err }},
+		"zones":  {zones.take(&grouping{})[0], func(b []byte) error { _, err := openZones(b); return err }},
 		"filter": {appendFilter(nil, []uint64{1, 2, 3}), func(b []byte) error { _, err := openFilter(b); return err }},
 	} {
 		require.NoError(t, tail.open(tail.value), name)
@@ -163,9 +164,9 @@ func FuzzTails(f *testing.F) {
 	var zones zoneWriter
 	zones.add([]uint32{1, 2}, []block.Zone{{Rows: 1, Min: []byte("a"), Max: []byte("b")}, {Rows: 1, Nulls: 1}})
 	zones.add([]uint32{1}, []block.Zone{{Rows: 2, NaN: true}})
-	f.Add(payload(appendIndex(nil, false, someEntries(2, false))))
-	f.Add(payload(appendIndex(nil, true, someEntries(2, true))))
-	f.Add(payload(zones.take(nil)))
+	f.Add(payload(appendIndex(nil, false, &grouping{}, someEntries(2, false))))
+	f.Add(payload(appendIndex(nil, true, &grouping{}, someEntries(2, true))))
+	f.Add(payload(zones.take(&grouping{})[0]))
 	f.Add(payload(appendFilter(nil, []uint64{1, 2, 3})))
 	leaf := &index{entries: someEntries(2, false)}
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -175,7 +176,7 @@ func FuzzTails(f *testing.F) {
 			}
 		}
 		if x, err := parseIndex(sealed(data)); err == nil {
-			again, err := parseIndex(appendIndex(nil, x.root, x.entries))
+			again, err := parseIndex(appendIndex(nil, x.root, &x.groups, x.entries))
 			require.NoError(t, err)
 			require.Equal(t, x.entries, again.entries)
 		} else {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
@@ -12,6 +13,7 @@ import (
 	"github.com/sheaf-db/sheaf/fault"
 	"github.com/sheaf-db/sheaf/shards/block"
 	"github.com/sheaf-db/sheaf/shards/key"
+	"github.com/sheaf-db/sheaf/shards/layout"
 )
 
 // Verify reads everything that a slice has in this run: checksums, every chunk,
@@ -25,6 +27,9 @@ func (r *Run) Verify(ctx context.Context, slice int, report func(what string)) e
 		Context: ctx, Mem: memory.DefaultAllocator, Types: r.o.Stored, Counters: v.counters,
 	})
 	err := v.run(ctx)
+	if err == nil {
+		err = v.names(ctx)
+	}
 	if closed := v.c.Close(); err == nil {
 		err = closed
 	}
@@ -113,13 +118,9 @@ func (v *verifier) block(where string, part *Part) error {
 	if err := v.filter(wrong); err != nil {
 		return err
 	}
-	tombstones := 0
-	for _, id := range v.c.block.Columns() {
-		n, err := v.column(id, rows, wrong)
-		if err != nil {
-			return err
-		}
-		tombstones += n
+	tombstones, err := v.groups(rows, wrong)
+	if err != nil {
+		return err
 	}
 	if tombstones != part.Tombstones {
 		wrong("%d rows are deletes, the index says %d", tombstones, part.Tombstones)
@@ -127,9 +128,121 @@ func (v *verifier) block(where string, part *Part) error {
 	return nil
 }
 
+// groups decodes all columns of all groups of a block; the result is how many
+// rows are deletes.
+func (v *verifier) groups(rows int, wrong func(string, ...any)) (tombstones int, err error) {
+	c := v.c
+	e := &c.leaf.entries[c.at]
+	n := 1
+	if e.all {
+		n = c.groups.count()
+	}
+	encoded := 0
+	for g := range n {
+		b, err := c.group(e, g)
+		if err != nil {
+			return 0, c.run.damaged(c.slice, err)
+		}
+		encoded += len(c.blocks.values[g])
+		if g == 0 {
+			v.versions(b, e, wrong)
+		}
+		for _, id := range b.Columns() {
+			dead, err := v.column(b, id, rows, wrong)
+			if err != nil {
+				return 0, err
+			}
+			tombstones += dead
+			if c.blocks.values[g] == nil { // a zone's read moved the iterator
+				if b, err = c.group(e, g); err != nil {
+					return 0, c.run.damaged(c.slice, err)
+				}
+			}
+		}
+	}
+	if uint64(encoded) != e.encoded {
+		wrong("its column groups have %d bytes, the index says %d", encoded, e.encoded)
+	}
+	if c.groups.count() > 1 && groupsSum(c.blocks.values[:n]) != e.sum {
+		wrong("its column groups do not belong together")
+	}
+	return tombstones, nil
+}
+
+// versions holds the rows' versions against the index.
+func (v *verifier) versions(b *block.Reader, e *entry, wrong func(string, ...any)) {
+	per := b.Has(block.ColumnCommit)
+	switch {
+	case per && !v.c.run.o.PerRow:
+		wrong("its rows have versions of their own, the run has one")
+	case !per && e.least != e.greatest:
+		wrong("its rows have no versions, the index says from %d to %d", e.least, e.greatest)
+	}
+}
+
+// names looks for entries that no index names.
+func (v *verifier) names(ctx context.Context) error {
+	c := v.c
+	if c.blocks.iter == nil { // no block was read, which has been told
+		return nil
+	}
+	if err := c.Seek(Bounds{}); err != nil {
+		return v.damage("", err)
+	}
+	it := c.blocks.iter
+	ok := it.First()
+	expect := func(name []byte) bool {
+		if !ok || !bytes.Equal(it.Key(), name) {
+			return false
+		}
+		ok = it.Next()
+		return true
+	}
+	var name []byte
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		more, err := c.step()
+		if err != nil {
+			return v.damage("", err)
+		}
+		if !more {
+			break
+		}
+		e := &c.leaf.entries[c.at]
+		if c.run.o.Key.Sharding > 0 {
+			name = layout.AppendBlockFilter(name[:0], c.run.prefix, c.slice, e.last)
+			if !expect(name) {
+				v.stray(it.Key(), ok)
+				return nil
+			}
+		}
+		n := 1
+		if e.all {
+			n = c.groups.count()
+		}
+		for g := range n {
+			name = layout.AppendBlock(name[:0], c.run.prefix, c.slice, e.last, g)
+			if !expect(name) {
+				v.stray(it.Key(), ok)
+				return nil
+			}
+		}
+	}
+	v.stray(it.Key(), ok)
+	return nil
+}
+
+func (v *verifier) stray(name []byte, is bool) {
+	if is {
+		v.report(fmt.Sprintf("an entry %x that no index names, or one before it is missing", name))
+	}
+}
+
 // column decodes a column and holds its zone against it; the result is how many
 // rows it says are deletes.
-func (v *verifier) column(id uint32, rows int, wrong func(string, ...any)) (tombstones int, err error) {
+func (v *verifier) column(b *block.Reader, id uint32, rows int, wrong func(string, ...any)) (tombstones int, err error) {
 	t, ok := typeOf(v.c.run.o.Stored, id)
 	if !ok {
 		wrong("column %d is not in the schema it was written under", id)
@@ -137,13 +250,20 @@ func (v *verifier) column(id uint32, rows int, wrong func(string, ...any)) (tomb
 	}
 	vector := block.NewVector(v.c.o.Mem, t)
 	defer vector.Release()
-	if err := v.c.block.Append(vector, id, 0, rows); err != nil {
+	if err := b.Append(vector, id, 0, rows); err != nil {
 		return 0, v.c.run.damaged(v.c.slice, err)
 	}
 	arr := vector.NewArray()
 	defer arr.Release()
-	if id == block.ColumnTombstone {
+	switch id {
+	case block.ColumnTombstone:
 		return countTrue(arr.(*array.Boolean)), nil
+	case block.ColumnCommit:
+		versions := arr.(*array.Uint64).Uint64Values()
+		if least, greatest := v.c.versions(&v.c.leaf.entries[v.c.at]); slices.Min(versions) != least || slices.Max(versions) != greatest {
+			wrong("the index says its versions are from %d to %d", least, greatest)
+		}
+		return 0, nil
 	}
 	told, known, err := v.c.Zone(id)
 	if err != nil {
@@ -163,7 +283,7 @@ func (v *verifier) filter(wrong func(string, ...any)) error {
 	if k.Sharding == 0 {
 		return nil
 	}
-	f, err := v.c.run.filter(v.c.slice, v.c.tailPart())
+	f, err := v.c.filter(&v.c.leaf.entries[v.c.at])
 	if err != nil {
 		return err
 	}

@@ -42,7 +42,11 @@ type Writer struct {
 	info    Info
 	perRow  int // 1: rows have versions of their own; -1: they have not; 0: no row yet
 
+	// Scratch memory.
 	name, value []byte
+	stored      storedBlock
+	parts       []groupPart
+	hashes      []uint64
 }
 
 // sstableOptions is how the sstables of runs are written: no compression, since
@@ -53,7 +57,7 @@ func sstableOptions() sstable.WriterOptions {
 	return sstable.WriterOptions{
 		BlockSize:            1, // any value fills it
 		BlockRestartInterval: 1,
-		IndexBlockSize:       32 << 10,
+		IndexBlockSize:       8 << 10, // a lookup reads one, and the top
 		Compression:          sstable.NoCompression,
 		TableFormat:          sstable.TableFormatPebblev4,
 		DisableValueBlocks:   true,
@@ -150,6 +154,20 @@ func (w *Writer) add(slice int, keys *key.Keys, ids []uint32, rows rowSource) er
 // enter makes the slice the current one and the pending block one of these
 // columns.
 func (w *Writer) enter(slice int, ids []uint32, rows rowSource) error {
+	if err := w.begin(slice); err != nil {
+		return err
+	}
+	if w.pending.sameColumns(ids) {
+		return nil
+	}
+	if err := w.cut(); err != nil {
+		return err
+	}
+	return w.pending.columns(ids, rows)
+}
+
+// begin makes the slice the current one.
+func (w *Writer) begin(slice int) error {
 	if slice < 0 || slice >= limits.MaxSlices {
 		return fmt.Errorf("BUG: slice %d", slice)
 	}
@@ -164,13 +182,7 @@ func (w *Writer) enter(slice int, ids []uint32, rows rowSource) error {
 	if w.slice == nil {
 		w.slice = newSliceWriter(slice, w.o.Key, w.leaf)
 	}
-	if w.pending.sameColumns(ids) {
-		return nil
-	}
-	if err := w.cut(); err != nil {
-		return err
-	}
-	return w.pending.columns(ids, rows)
+	return nil
 }
 
 // leave ends the current slice: its last block and its tail.
@@ -183,10 +195,7 @@ func (w *Writer) leave() error {
 	if s == nil || s.info.Rows == 0 {
 		return nil
 	}
-	info, err := s.finish(func(name func(dst, prefix []byte, slice, part int) []byte, part int, value []byte) error {
-		w.name = name(w.name[:0], w.prefix, s.number, part)
-		return w.set(w.name, value)
-	})
+	info, err := s.finish(w.prefix, w.set)
 	if err != nil {
 		return err
 	}
@@ -202,23 +211,6 @@ func (w *Writer) cut() error {
 	b := w.pending.take()
 	defer b.release()
 	return w.writeBlock(b)
-}
-
-// writeBlock encodes and writes the rows of one block.
-func (w *Writer) writeBlock(b *cutBlock) error {
-	if err := w.versioned(b.perRow, b.least, b.greatest); err != nil {
-		return err
-	}
-	var err error
-	w.value, err = w.encoder.Encode(w.value[:0], b.rows, b.ids, b.cols)
-	if err != nil {
-		return fmt.Errorf("encode a block: %w", err)
-	}
-	w.name = layout.AppendBlock(w.name[:0], w.prefix, w.slice.number, b.last(), 0)
-	if err := w.set(w.name, w.value); err != nil {
-		return err
-	}
-	return w.slice.add(b, uint64(len(w.value)))
 }
 
 // versioned notes the versions of some rows.

@@ -2,7 +2,9 @@ package run
 
 import (
 	"encoding/binary"
+	"maps"
 	"slices"
+	"unsafe"
 
 	"github.com/sheaf-db/sheaf/shards/block"
 )
@@ -22,29 +24,38 @@ const maxZoneValue = 1 << 10
 
 // zoneWriter gathers the zone maps of the blocks of one leaf.
 type zoneWriter struct {
+	blocks  int
+	columns map[uint32]*zoneColumn
+}
+
+// zoneColumn is the zones of one column so far.
+type zoneColumn struct {
 	blocks int
-	ids    []uint32
-	data   map[uint32][]byte
+	data   []byte
 }
 
 // add takes the zones of the next block; zones[i] belongs to ids[i].
 func (w *zoneWriter) add(ids []uint32, zones []block.Zone) {
-	if w.data == nil {
-		w.data = map[uint32][]byte{}
+	if w.columns == nil {
+		w.columns = make(map[uint32]*zoneColumn, len(ids))
 	}
 	for i, id := range ids {
-		data, ok := w.data[id]
-		if !ok {
-			w.ids = append(w.ids, id)
-			data = slices.Repeat([]byte{zoneAbsent}, w.blocks)
+		c := w.columns[id]
+		if c == nil {
+			c = &zoneColumn{}
+			w.columns[id] = c
 		}
-		w.data[id] = appendZone(data, &zones[i])
+		c.absent(w.blocks)
+		c.data = appendZone(c.data, &zones[i])
+		c.blocks++
 	}
 	w.blocks++
-	for _, id := range w.ids {
-		if !slices.Contains(ids, id) {
-			w.data[id] = append(w.data[id], zoneAbsent)
-		}
+}
+
+// absent fills up to so many blocks: those that do not have the column.
+func (c *zoneColumn) absent(blocks int) {
+	for ; c.blocks < blocks; c.blocks++ {
+		c.data = append(c.data, zoneAbsent)
 	}
 }
 
@@ -70,27 +81,49 @@ func appendZone(dst []byte, z *block.Zone) []byte {
 	return dst
 }
 
-// take is the value of the gathered zone maps; the writer starts anew.
-func (w *zoneWriter) take(dst []byte) []byte {
-	start := len(dst)
-	slices.Sort(w.ids)
-	dst = binary.AppendUvarint(append(dst, tailVersion), uint64(w.blocks))
-	dst = binary.AppendUvarint(dst, uint64(len(w.ids)))
+// take is the values of the gathered zone maps, one for each column group; the
+// writer starts anew.
+func (w *zoneWriter) take(groups *grouping) [][]byte {
+	ids := make([][]uint32, groups.count())
+	for _, id := range slices.Sorted(maps.Keys(w.columns)) {
+		at := groups.of(id)
+		ids[at] = append(ids[at], id)
+	}
+	values := make([][]byte, len(ids))
+	for i := range ids {
+		values[i] = w.value(ids[i])
+	}
+	*w = zoneWriter{}
+	return values
+}
+
+// value is the zone maps of some columns.
+func (w *zoneWriter) value(ids []uint32) []byte {
+	dst := binary.AppendUvarint([]byte{tailVersion}, uint64(w.blocks))
+	dst = binary.AppendUvarint(dst, uint64(len(ids)))
 	end := uint32(0)
-	for _, id := range w.ids {
-		end += uint32(len(w.data[id]))
+	for _, id := range ids {
+		c := w.columns[id]
+		c.absent(w.blocks)
+		end += uint32(len(c.data))
 		dst = binary.LittleEndian.AppendUint32(dst, id)
 		dst = binary.LittleEndian.AppendUint32(dst, end)
 	}
-	for _, id := range w.ids {
-		dst = append(dst, w.data[id]...)
+	for _, id := range ids {
+		dst = append(dst, w.columns[id].data...)
 	}
-	*w = zoneWriter{}
-	return sealTail(dst, start)
+	return sealTail(dst, 0)
 }
 
-// zoneMap is one part of a slice's zone maps, opened but not decoded: a scan
-// decodes the columns that its filter asks for.
+// mapBytes and mapEntryBytes are about what a map takes, and one of its entries
+// of an id and a slice: a group of eight slots, two thirds of them in use.
+const (
+	mapBytes      = 64
+	mapEntryBytes = 48
+)
+
+// zoneMap is one part of the zone maps of a slice's column group, opened but not
+// decoded: a scan decodes the columns that its filter asks for.
 type zoneMap struct {
 	blocks  int
 	columns map[uint32][]byte
@@ -104,7 +137,7 @@ func openZones(value []byte) (*zoneMap, error) {
 		return nil, err
 	}
 	s := scanner{data: payload}
-	z := &zoneMap{blocks: s.count(1), bytes: int64(len(value)) + 128}
+	z := &zoneMap{blocks: s.count(0), bytes: int64(cap(value)) + int64(unsafe.Sizeof(zoneMap{})) + mapBytes}
 	directory := s.take(8 * uint64(s.count(8)))
 	z.columns = make(map[uint32][]byte, len(directory)/8)
 	before := uint32(0)
@@ -115,7 +148,7 @@ func openZones(value []byte) (*zoneMap, error) {
 			break
 		}
 		z.columns[id] = s.take(uint64(end - before))
-		z.bytes += 64
+		z.bytes += mapEntryBytes
 		before = end
 	}
 	if s.err != nil {

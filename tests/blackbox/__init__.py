@@ -2,5 +2,5 @@
 
 import os
 
-# The long forms, by `make soak`.
+# The long forms, by `make test-long`.
 LONG = bool(os.environ.get("SHEAF_SOAK"))

@@ -31,3 +31,7 @@ PEERS = {
     "chdb-local": lazily("chdb_local", "ChdbLocal", "merge"),
     "chdb-local-replacing": lazily("chdb_local", "ChdbLocal", "replacing"),
 }
+# What "all" names: one of each kind. The others are the same engines without the wire, or
+# without upserts.
+ALL = [name for name in PEERS if name not in ("duckdb-local", "chdb-local")]
+LIMITS_AND_SHEAF = ("golimit", "flight-limit", "sheaf")
