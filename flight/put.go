@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"sync/atomic"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/flight"
@@ -46,7 +45,7 @@ type put struct {
 	decoded *ipcread.Stream
 	writer  *ingest.Writer // nil until the schema is accepted
 	acks    *putAcks
-	batches atomic.Uint64 // decoded so far, and before on a resumed stream
+	batches uint64 // decoded so far, and before on a resumed stream
 }
 
 // receive moves messages into the queue until the stream ends.
@@ -143,7 +142,7 @@ func (p *put) open(ctx context.Context, descriptor *flight.FlightDescriptor) err
 	if err != nil {
 		return err
 	}
-	p.acks = newPutAcks(p.stream, p.covers)
+	p.acks = newPutAcks(p.stream)
 	options.Mem = p.server.allocator
 	options.MaxBatch = int64(p.server.maxMessage)
 	options.Streams = &p.server.writers
@@ -153,16 +152,11 @@ func (p *put) open(ctx context.Context, descriptor *flight.FlightDescriptor) err
 		p.acks.stop()
 		return err
 	}
-	p.batches.Store(p.writer.Progress().Batches)
+	p.batches = p.writer.Progress().Batches
 	if options.Resume != "" {
 		p.acks.put(p.writer.Progress())
 	}
 	return nil
-}
-
-// covers: nothing has come that progress does not cover.
-func (p *put) covers(progress ingest.Progress) bool {
-	return p.queue.empty() && p.batches.Load() == progress.Batches
 }
 
 // targetOf reads a DoPut's descriptor.
@@ -237,7 +231,7 @@ func (p *put) write(ctx context.Context, messages []*inbound) error {
 		}
 		if batch != nil {
 			batches = append(batches, batch)
-			p.batches.Add(1)
+			p.batches++
 		}
 	}
 	err := p.writer.Write(ctx, batches)
@@ -260,7 +254,7 @@ func (p *put) decode(message *inbound) (arrow.RecordBatch, error) {
 		batch, err = p.decoded.Read(message.Header, message.Body)
 	}
 	if found := fault.Of(err); found != nil {
-		return nil, fault.New(found.Kind, found.Reason, "batch %d, %s", p.batches.Load(), found.Message)
+		return nil, fault.New(found.Kind, found.Reason, "batch %d, %s", p.batches, found.Message)
 	}
 	return batch, err
 }

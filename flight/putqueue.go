@@ -66,12 +66,6 @@ func (q *putQueue) push(ctx context.Context, m *inbound) error {
 	}
 }
 
-func (q *putQueue) empty() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return len(q.messages) == 0
-}
-
 // end says that nothing more comes. What has come is still taken.
 func (q *putQueue) end(err error) {
 	if err == nil {
