@@ -3,11 +3,12 @@ package run
 import (
 	"container/list"
 	"sync"
+	"unsafe"
 )
 
 // cacheShards spreads the cache over locks: scans on all cores look up tails at
 // once.
-const cacheShards = 8
+const cacheShards = 16
 
 // tailKey names one part of one slice's tail.
 type tailKey struct {
@@ -31,7 +32,7 @@ func (k tailKey) shard() uint64 {
 	h := (k.table*odd ^ k.run) * odd
 	h = (h ^ uint64(k.slice)<<40 ^ uint64(k.kind)<<32 ^ uint64(k.part)) * odd
 	h = (h ^ uint64(k.sub)) * odd
-	return h >> 61
+	return h >> 60
 }
 
 // Cache holds decoded tails (block indexes, zone maps, filters) of all runs of
@@ -49,10 +50,16 @@ type cacheShard struct {
 type cacheItem struct {
 	key   tailKey
 	value any
-	bytes int64
+	bytes int64 // with itemBytes
 }
 
-// NewCache makes a cache of at most so many bytes of decoded run tails.
+// itemBytes is what the cache itself takes for an item: the item, its place in
+// the list, and its slot in the map at two thirds of its slots in use.
+const itemBytes = int64(unsafe.Sizeof(cacheItem{})+unsafe.Sizeof(list.Element{})) +
+	int64(unsafe.Sizeof(tailKey{})+unsafe.Sizeof((*list.Element)(nil))+1)*3/2
+
+// NewCache makes a cache of at most so many bytes of decoded run tails, what it
+// takes for itself among them.
 func NewCache(bytes int64) *Cache {
 	c := &Cache{}
 	for i := range c.shards {
@@ -89,6 +96,7 @@ func (c *Cache) get(k tailKey) any {
 // put takes a value that is never changed any more. What is larger than the
 // whole budget of a shard is not kept.
 func (c *Cache) put(k tailKey, value any, bytes int64) {
+	bytes += itemBytes
 	s := &c.shards[k.shard()]
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -21,7 +21,7 @@ const (
 	wideColumns  = 64
 	groupColumns = 4
 	mostGroups   = 96
-	groupShare   = 80
+	groupShare   = 72
 	// wideBytes: a block that is smaller (encoded) is cheaper read as a whole.
 	wideBytes = 128 << 10
 

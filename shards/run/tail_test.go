@@ -166,6 +166,9 @@ func FuzzTails(f *testing.F) {
 	zones.add([]uint32{1}, []block.Zone{{Rows: 2, NaN: true}})
 	f.Add(payload(appendIndex(nil, false, &grouping{}, someEntries(2, false))))
 	f.Add(payload(appendIndex(nil, true, &grouping{}, someEntries(2, true))))
+	several := grouping{key: []uint32{1}, starts: []uint32{2, 7, 300}}
+	f.Add(payload(appendIndex(nil, false, &several, someEntries(3, false))))
+	f.Add(payload(appendIndex(nil, true, &several, someEntries(3, true))))
 	f.Add(payload(zones.take(&grouping{})[0]))
 	f.Add(payload(appendFilter(nil, []uint64{1, 2, 3})))
 	leaf := &index{entries: someEntries(2, false)}
@@ -200,9 +203,10 @@ func FuzzTails(f *testing.F) {
 
 func TestCacheKeepsToItsBudget(t *testing.T) {
 	c := NewCache(cacheShards * 1000)
+	const bytes = 100 // of a value
 	key := func(i int) tailKey { return tailKey{table: 1, run: uint64(i), kind: tailZones} }
 	for i := range 1000 {
-		c.put(key(i), i, 100)
+		c.put(key(i), i, bytes)
 		require.LessOrEqual(t, c.Bytes(), int64(cacheShards*1000))
 	}
 	require.Equal(t, 999, c.get(key(999)))
@@ -215,5 +219,5 @@ func TestCacheKeepsToItsBudget(t *testing.T) {
 			held++
 		}
 	}
-	require.EqualValues(t, held*100, c.Bytes())
+	require.EqualValues(t, int64(held)*(bytes+itemBytes), c.Bytes())
 }

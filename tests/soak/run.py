@@ -30,6 +30,8 @@ class Soak:
         self.workers += [Reader(self, seed * 1000 + 100 + n) for n in range(readers)]
         self.workers.append(Folder(self, seed * 1000 + 200))
 
+    quiet = 0, 0  # from when to when no restart was to be
+
     def views(self):
         return [stripe.reading() for stripe in self.stripes]
 
@@ -44,6 +46,7 @@ class Soak:
             for worker in self.workers:
                 worker.start()
             self._restarts(0, self.seconds / 3)
+            self.quiet = time.monotonic() - self.samples.started, self.seconds * 2 / 3
             self._wait_until(self.seconds * 2 / 3)
             self._restarts(self.seconds * 2 / 3, self.seconds)
             self._restart("stop")
@@ -100,8 +103,9 @@ class Soak:
 
     def _watched(self):
         """Flat memory within one life of the process, bounded disk over all of them."""
-        third = self.seconds / 3
-        within = [(third + third / 4, third + third / 2), (third + third * 3 / 4, 2 * third)]
+        third, (began, ended) = self.seconds / 3, self.quiet
+        quarter = (ended - began) / 4
+        within = [(began + quarter, began + 2 * quarter), (ended - quarter, ended)]
         early, late = (self.samples.between(self.samples.memory, *span) for span in within)
         overall = [(third, 2 * third), (2 * third, self.seconds)]
         disks = [self.samples.between(self.samples.disk, *span) for span in overall]
@@ -130,15 +134,18 @@ class Soak:
             fresh.client.create(TABLE, SCHEMA, ["k"], ["s"], SLICES)
             fresh.client.put(TABLE, kept)
             fresh.client.fold(TABLE)
+            tables = [one.act("Stats", table=TABLE)["bytes"] for one in (client, fresh.client)]
             fresh.stop()
             sizes = disk_bytes(self.gateway.data, ".sst"), disk_bytes(fresh.data, ".sst")
         finally:
             if fresh.alive():
                 fresh.kill()
-        self.sizes = {"after_deletes": sizes[0], "fresh": sizes[1]}
-        if sizes[0] > 1.3 * sizes[1] + 4 * MIB:
-            self.log.fail(f"{sizes[0] / MIB:.1f} MiB after deleting nine tenths, "
-                          f"{sizes[1] / MIB:.1f} MiB in a fresh store")
+        self.sizes = {"after_deletes": tables[0], "fresh": tables[1],
+                      "files": sizes[0], "fresh_files": sizes[1]}
+        for what, (after, fresh), slack in (("table", tables, MIB // 8), ("files", sizes, SLACK)):
+            if after > 1.3 * fresh + slack:
+                self.log.fail(f"{what}: {after / MIB:.1f} MiB after deleting nine tenths, "
+                              f"{fresh / MIB:.1f} MiB in a fresh store")
 
     def summary(self):
         levels, bad = log_levels(self.gateway)
@@ -172,8 +179,8 @@ def text(found):
              f"disk {found['disk']['median'] / MIB:.0f} MiB in the median, "
              f"{found['disk']['max'] / MIB:.0f} at most."]
     if sizes := found["disk_after_deletes"]:
-        lines[0] += (f" After deleting nine tenths of the devices and folding, tables of "
-                     f"{sizes['after_deletes'] / MIB:.1f} MiB; a fresh store of the same rows has "
+        lines[0] += (f" After deleting nine tenths of the devices and folding, a table of "
+                     f"{sizes['after_deletes'] / MIB:.1f} MiB; a fresh one of the same rows has "
                      f"{sizes['fresh'] / MIB:.1f} MiB.")
     lines += ["", "| operation | count | p50 ms | p99 ms | most ms |", "|---|---:|---:|---:|---:|"]
     for kind, one in found["operations"].items():
