@@ -17,11 +17,16 @@ import (
 // stream's error. So acknowledgements, which a client need not read, are sent at
 // will only up to ackFreely bytes. Beyond, one waits until the client has been
 // quiet for ackQuiet (it may be waiting for it) but at most ackHeld, while newer
-// ones take its place.
+// ones take its place. A client that stays quiet ackProofs times running until it
+// gets what is held, and then goes on, reads: it has read all of it, and the next
+// ackFreely bytes are sent at will again.
 const (
 	ackFreely = 32 << 10
 	ackQuiet  = 2 * time.Millisecond
 	ackHeld   = time.Second
+	ackProofs = 8
+	// ackReply is how soon the next commit must follow to be an answer.
+	ackReply = 20 * time.Millisecond
 	// ackSafe is how much may be unread while an error still gets through.
 	ackSafe = 56 << 10
 	// ackFrame is about what a message takes beside its JSON.
@@ -35,6 +40,11 @@ type putAcks struct {
 	sent   atomic.Int64 // bytes
 	wake   chan struct{}
 	done   chan struct{} // closed when the goroutine has ended
+
+	// Of the goroutine's own.
+	unread int64     // bytes of sent that may not be read yet
+	proofs int       // held acknowledgements in a row that the client waited for
+	probed time.Time // when such a one was sent
 
 	mu     sync.Mutex
 	newest *ingest.Progress // not sent yet
@@ -109,7 +119,8 @@ func (a *putAcks) wait() error {
 	case <-ended:
 		return a.stream.Context().Err()
 	}
-	if a.sent.Load() < ackFreely {
+	a.answered()
+	if a.unread < ackFreely {
 		return nil
 	}
 	held := time.NewTimer(ackHeld)
@@ -123,7 +134,9 @@ func (a *putAcks) wait() error {
 		}
 		select {
 		case <-a.wake:
+			a.proofs = 0 // it does not wait
 		case <-time.After(ackQuiet):
+			a.probed = time.Now()
 			return nil
 		case <-held.C:
 			return nil
@@ -133,12 +146,28 @@ func (a *putAcks) wait() error {
 	}
 }
 
+// answered counts a commit that followed a held acknowledgement.
+func (a *putAcks) answered() {
+	if a.probed.IsZero() {
+		return
+	}
+	a.proofs++
+	if time.Since(a.probed) > ackReply {
+		a.proofs = 0
+	}
+	a.probed = time.Time{}
+	if a.proofs >= ackProofs {
+		a.proofs, a.unread = 0, 0
+	}
+}
+
 func (a *putAcks) send(progress ingest.Progress) error {
 	text, err := json.Marshal(progress)
 	if err != nil {
 		return err
 	}
 	a.sent.Add(int64(len(text) + ackFrame))
+	a.unread += int64(len(text) + ackFrame)
 	return a.stream.Send(&flight.PutResult{AppMetadata: text})
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/memory"
@@ -33,14 +34,28 @@ const payloadFormat byte = 1
 
 const payloadHeader = 8
 
+// encoders keeps the scratch memory of encoders between small commits.
+var encoders = sync.Pool{New: func() any { return block.NewEncoder() }}
+
+// encodePieces encodes a small commit. The rows of all slices are gathered once,
+// column by column: a slice has few, and a vector for each of its columns would
+// cost more than they do.
 func (t *Table) encodePieces(ctx context.Context, c Commit) ([]deltaPiece, error) {
-	var pieces []deltaPiece
-	encoder := block.NewEncoder()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	columns := t.gatherRows(c)
+	defer releaseAll(columns)
+	ids := c.Schema.IDs()
+	encoder := encoders.Get().(*block.Encoder)
+	defer encoders.Put(encoder)
+	pieces := make([]deltaPiece, 0, len(c.Slices))
+	var err error
+	var payload []byte // of all slices, one behind the other
+	at := 0
 	for _, rows := range c.Slices {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		if rows.Keys.Len() == 0 {
+		n := rows.Keys.Len()
+		if n == 0 {
 			continue
 		}
 		p := deltaPiece{
@@ -48,23 +63,39 @@ func (t *Table) encodePieces(ctx context.Context, c Commit) ([]deltaPiece, error
 			keys:  key.Keys{Data: slices.Clone(rows.Keys.Data), Ends: slices.Clone(rows.Keys.Ends)},
 		}
 		if !rows.Tombstones {
-			var err error
-			if p.payload, err = t.encodePayload(encoder, c, rows.Refs); err != nil {
-				return nil, err
+			start := len(payload)
+			payload = append(payload, payloadFormat, 0, 0, 0)
+			payload = binary.LittleEndian.AppendUint32(payload, c.Schema.Version)
+			if payload, err = encoder.EncodeRows(payload, at, at+n, ids, columns); err != nil {
+				return nil, fmt.Errorf("encoding a small commit: %w", err)
 			}
+			at += n
+			p.payload = payload[start:len(payload):len(payload)]
 		}
 		pieces = append(pieces, p)
 	}
 	return pieces, nil
 }
 
-func (t *Table) encodePayload(encoder *block.Encoder, c Commit, refs []block.Ref) ([]byte, error) {
-	columns := make([]arrow.Array, 0, len(c.Schema.Columns))
-	defer func() {
-		for _, column := range columns {
-			column.Release()
+// gatherRows is the rows that a commit brings, slice by slice; the caller
+// releases the columns.
+func (t *Table) gatherRows(c Commit) []arrow.Array {
+	total := 0
+	for _, rows := range c.Slices {
+		if !rows.Tombstones {
+			total += rows.Keys.Len()
 		}
-	}()
+	}
+	if total == 0 {
+		return nil
+	}
+	refs := make([]block.Ref, 0, total)
+	for _, rows := range c.Slices {
+		if !rows.Tombstones {
+			refs = append(refs, rows.Refs...)
+		}
+	}
+	columns := make([]arrow.Array, 0, len(c.Schema.Columns))
 	sources := make([]arrow.Array, len(c.Batches))
 	for i, column := range c.Schema.Columns {
 		for b, batch := range c.Batches {
@@ -72,14 +103,7 @@ func (t *Table) encodePayload(encoder *block.Encoder, c Commit, refs []block.Ref
 		}
 		columns = append(columns, gather(t.store.options.Allocator, column.Canonical, sources, refs))
 	}
-	payload := make([]byte, payloadHeader)
-	payload[0] = payloadFormat
-	binary.LittleEndian.PutUint32(payload[4:], c.Schema.Version)
-	payload, err := encoder.Encode(payload, len(refs), c.Schema.IDs(), columns)
-	if err != nil {
-		return nil, fmt.Errorf("encoding a small commit: %w", err)
-	}
-	return payload, nil
+	return columns
 }
 
 // gather picks rows of one column out of several arrays; the caller releases

@@ -20,7 +20,7 @@ const (
 
 	// memtableBytes: above Pebble's 4 MiB, so that a burst of small commits
 	// does not stall on flushes; two may wait.
-	memtableBytes = 16 << 20
+	memtableBytes = 32 << 20
 
 	// maxOpenFiles: a run is a file, and a scan may touch thousands.
 	maxOpenFiles = 8192

@@ -73,7 +73,19 @@ func NewEncoder() *Encoder { return &Encoder{} }
 // from larger arrays. It fails on what a block cannot hold: more than MaxRows
 // rows or a column of more than MaxColumnBytes.
 func (e *Encoder) Encode(dst []byte, rows int, ids []uint32, cols []arrow.Array) ([]byte, error) {
-	if rows < 0 || rows > MaxRows {
+	for i, col := range cols {
+		if col.Len() != rows && i < len(ids) {
+			return nil, fmt.Errorf("column %d has %d rows in a block of %d", ids[i], col.Len(), rows)
+		}
+	}
+	return e.EncodeRows(dst, 0, rows, ids, cols)
+}
+
+// EncodeRows is Encode of rows [lo, hi) of longer columns: the bytes are those of
+// a block of columns cut to them.
+func (e *Encoder) EncodeRows(dst []byte, lo, hi int, ids []uint32, cols []arrow.Array) ([]byte, error) {
+	rows := hi - lo
+	if lo < 0 || rows < 0 || rows > MaxRows {
 		return nil, fmt.Errorf("a block of %d rows: it holds at most %d", rows, MaxRows)
 	}
 	if len(ids) != len(cols) || len(ids) > maxColumns {
@@ -96,8 +108,8 @@ func (e *Encoder) Encode(dst []byte, rows int, ids []uint32, cols []arrow.Array)
 		if i > 0 && id == ids[order[i-1]] {
 			return nil, fmt.Errorf("column %d is in the block twice", id)
 		}
-		if col.Len() != rows {
-			return nil, fmt.Errorf("column %d has %d rows in a block of %d", id, col.Len(), rows)
+		if col.Len() < hi {
+			return nil, fmt.Errorf("column %d has %d rows, the block begins behind %d and has %d", id, col.Len(), lo, rows)
 		}
 		k, ok := kindOf(col.DataType())
 		if !ok {
@@ -106,7 +118,7 @@ func (e *Encoder) Encode(dst []byte, rows int, ids []uint32, cols []arrow.Array)
 		e.plain = 0
 		s := sourceOf(k, col.Data(), 0)
 		var err error
-		if dst, err = e.chunk(dst, k, col.DataType(), &s, 0, rows); err != nil {
+		if dst, err = e.chunk(dst, k, col.DataType(), &s, lo, hi); err != nil {
 			return nil, fmt.Errorf("column %d: %w", id, err)
 		}
 		if len(dst)-start > maxBlockBytes {
