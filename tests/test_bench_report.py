@@ -65,6 +65,8 @@ def test_figures_come_with_their_share_of_the_limit(results):
 def test_problems_and_a_busy_machine_are_said(results):
     text = "\n".join(report.figures(results, TABLES, "golimit"))
     assert "- `sheaf` on events: scan: 9 instead of 10" in text
+    results["peers"]["sheaf"]["events"]["problems"] = ["no file /home/me/work/x.log, a/b of 1/2"]
+    assert "- `sheaf` on events: no file …/x.log, a/b of 1/2" in report.problems(results, TABLES, "golimit")
     assert "busy" not in text  # 5M and 6M may be noise
     results["peers"]["golimit"]["lineitem"]["values"]["scan"] = 4_000_000
     assert "- the machine was busy: `scan` of `golimit` on lineitem was 4,000,000, then 6,000,000" in (
