@@ -39,8 +39,9 @@ type diskSpace struct {
 }
 
 const (
-	// maxBallastBytes is room for a memtable's flush beside its log.
-	maxBallastBytes = 2 * memtableBytes
+	// maxBallastBytes is room for one memtable's flush, which frees its log: what
+	// a store needs to open on a full disk. It counts in every store's size.
+	maxBallastBytes = memtableBytes
 	minBallastBytes = 1 << 20
 	// ballastShare of what is free when the ballast is made: small disks get a
 	// small one.

@@ -49,12 +49,13 @@ func everyType() []arrow.DataType {
 type style int
 
 const (
-	anyBytes style = iota // all over the type
-	narrow8               // close together
-	stepped               // multiples of a number
-	same                  // one value
-	few                   // some values
-	decimals              // floats with two digits, and odd ones among them
+	anyBytes  style = iota // all over the type
+	narrow8                // close together
+	stepped                // multiples of a number
+	same                   // one value
+	few                    // some values
+	decimals               // floats with two digits, and odd ones among them
+	fractions              // floats that are multiples of a power of two, and odd ones among them
 	styles
 )
 
@@ -178,8 +179,14 @@ func randomFixed(rng *rand.Rand, k kind, n int, how style) []byte {
 			limb(i, base, true)
 		case few:
 			limb(i, distinct[rng.IntN(4)], false)
-		case decimals:
+		case decimals, fractions:
 			x := float64(rng.IntN(2_000_001)-1_000_000) / 100
+			if how == fractions {
+				x = rng.Float64()
+				if k.width == 4 {
+					x = float64(rng.Float32())
+				}
+			}
 			odd := rng.IntN(40) == 0
 			switch {
 			case k.order == floating && k.width == 8:

@@ -234,6 +234,7 @@ func (v *Vector) lookUp(codes []uint32, values []byte) error {
 type scaledArea struct {
 	numbers packed
 	power   float64
+	binary  bool   // power is one of two
 	rows    []byte // of exceptions, 4 bytes each, ascending
 	values  []byte // of exceptions
 }
@@ -242,7 +243,7 @@ func (v *Vector) scaled(c *chunk) (scaledArea, error) {
 	if v.order != floating || v.width < 4 {
 		return scaledArea{}, v.errEncoding(c)
 	}
-	if len(c.body) < 14 || int(c.body[0]) >= len(powersOfTen) {
+	if len(c.body) < 14 || int(c.body[0]) > binaryBase+maxBinary {
 		return scaledArea{}, corrupt("scaled floats without a head")
 	}
 	count := int(binary.LittleEndian.Uint32(c.body[1:]))
@@ -250,7 +251,8 @@ func (v *Vector) scaled(c *chunk) (scaledArea, error) {
 	if count > c.rows || len(rest) < count*(4+v.width) {
 		return scaledArea{}, corrupt("%d exceptions in %d bytes", count, len(rest))
 	}
-	a := scaledArea{power: powersOfTen[c.body[0]], rows: rest[:count*4], values: rest[count*4 : count*(4+v.width)]}
+	a := scaledArea{rows: rest[:count*4], values: rest[count*4 : count*(4+v.width)]}
+	a.power, a.binary = powerOf(int(c.body[0]))
 	var err error
 	a.numbers, rest, err = packedArea(rest[count*(4+v.width):], c.rows, int(c.body[5]), binary.LittleEndian.Uint64(c.body[6:]), 1)
 	if err == nil && len(rest) != 0 {
@@ -284,7 +286,7 @@ func (v *Vector) decodeScaled(c *chunk, lo, n int) error {
 	numbers := grown(&v.scratchpad().words, n)
 	unpack(numbers, a.numbers.bits, lo, a.numbers.width, a.numbers.base, 1)
 	dst := v.extend(&v.values, n*v.width)
-	v.divide(dst, numbers, a.power)
+	v.divide(dst, numbers, &a)
 	w := v.width
 	for i := a.from(lo); i < len(a.rows)/4; i++ {
 		row := a.row(i)
@@ -305,7 +307,7 @@ func (v *Vector) pickScaled(c *chunk, picks []uint32) error {
 	unpackRows(numbers, a.numbers.bits, picks, a.numbers.width, a.numbers.base, 1)
 	w := v.width
 	dst := v.extend(&v.values, len(picks)*w)
-	v.divide(dst, numbers, a.power)
+	v.divide(dst, numbers, &a)
 	if len(a.rows) == 0 {
 		return nil
 	}
@@ -317,17 +319,30 @@ func (v *Vector) pickScaled(c *chunk, picks []uint32) error {
 	return nil
 }
 
-// divide writes integers over a power of ten as floats.
-func (v *Vector) divide(dst []byte, numbers []uint64, power float64) {
-	if v.width == 4 {
+// divide writes integers over the power as floats. By a power of two a product
+// is the same to the bit, and faster.
+func (v *Vector) divide(dst []byte, numbers []uint64, a *scaledArea) {
+	power, factor := a.power, 1/a.power
+	switch {
+	case v.width == 4 && a.binary:
+		out := words[uint32](dst)[:len(numbers)]
+		for i, number := range numbers {
+			out[i] = math.Float32bits(float32(float64(int64(number)) * factor))
+		}
+	case v.width == 4:
 		out := words[uint32](dst)[:len(numbers)]
 		for i, number := range numbers {
 			out[i] = math.Float32bits(float32(float64(int64(number)) / power))
 		}
-		return
-	}
-	out := words[uint64](dst)[:len(numbers)]
-	for i, number := range numbers {
-		out[i] = math.Float64bits(float64(int64(number)) / power)
+	case a.binary:
+		out := words[uint64](dst)[:len(numbers)]
+		for i, number := range numbers {
+			out[i] = math.Float64bits(float64(int64(number)) * factor)
+		}
+	default:
+		out := words[uint64](dst)[:len(numbers)]
+		for i, number := range numbers {
+			out[i] = math.Float64bits(float64(int64(number)) / power)
+		}
 	}
 }

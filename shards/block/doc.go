@@ -9,8 +9,9 @@
 // An Encoder makes a block of some columns: a directory of column ids, one
 // chunk a column, a checksum. Chunks are encoded lightly, by cheap exact tests
 // on the block itself: one value; numbers as least + step × n bits; floats that
-// are short decimals as integers over a power of ten, to the bit; values that
-// repeat as codes of a dictionary; text as lengths and bytes, in LZ4 where that
+// are short decimals as integers over a power of ten, others over a
+// power of two where that saves, to the bit; values that repeat as codes of a
+// dictionary; text as lengths and bytes, in LZ4 where that
 // helps; anything else as its Arrow buffer. All but LZ4 is random access. The
 // same columns always give the same bytes. docs/format-blocks.md describes them
 // one by one.

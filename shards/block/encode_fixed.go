@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math"
+	"math/bits"
 )
 
 // fixed appends the body of n fixed-width values, of which some but not all
@@ -197,8 +198,53 @@ func scale(x, power float64, single bool) (int64, bool) {
 	return i, math.Float64bits(back) == math.Float64bits(x)
 }
 
-// scaled appends floats as integers over a power of ten; false if too many are
-// no short decimals. Body: exponent 1 byte, exceptions 4 bytes,
+// Exponents from binaryBase on are of two: base 2, exponent less binaryBase.
+const (
+	binaryBase = 16
+	maxBinary  = 64
+	exactBits  = 53 // of a float's mantissa
+	scaledHead = 14 // bytes before the exceptions
+)
+
+// powerOf is what an exponent of a chunk of scaled floats, at most binaryBase +
+// maxBinary, divides by, and whether that is a power of two.
+func powerOf(exponent int) (power float64, isBinary bool) {
+	if exponent < binaryBase {
+		return powersOfTen[exponent], false
+	}
+	return math.Ldexp(1, exponent-binaryBase), true
+}
+
+// scaleBinary is x × power, a power of two, as an integer; false if the integer
+// does not give x back.
+func scaleBinary(x, power float64) (int64, bool) {
+	product := float64(x * power)
+	if !(math.Abs(product) < 1<<62) { // NaN, too
+		return 0, false
+	}
+	i := int64(product)
+	return i, math.Float64bits(float64(i)/power) == math.Float64bits(x)
+}
+
+// binaryExponent is the exponent that makes integers of a sample of floats that
+// lie close together or are multiples of a power of two, as many measured and
+// most random ones are; false if these take more bits than pay.
+func binaryExponent(floats []float64, stride, most int) (int, bool) {
+	least, top := 0, math.MinInt
+	for i := 0; i < len(floats); i += stride {
+		word := math.Float64bits(floats[i])
+		mantissa, exponent := word&(1<<52-1), int(word>>52&0x7FF)-1023
+		if exponent == -1023 || exponent == 1024 { // zero, denormal, infinity, NaN
+			continue
+		}
+		least = max(least, exactBits-1-bits.TrailingZeros64(mantissa|1<<52)-exponent)
+		top = max(top, exponent)
+	}
+	return binaryBase + least, top > math.MinInt && least <= maxBinary && top+1+least <= most
+}
+
+// scaled appends floats as integers over a power of ten or two; false if too
+// many are no such numbers. Body: exponent 1 byte, exceptions 4 bytes,
 // width 1 byte, base 8 bytes, rows of the exceptions 4 bytes each, their
 // values, packed integers.
 func (e *Encoder) scaled(dst []byte, k kind, s *source, lo, n int, values []byte) ([]byte, bool) {
@@ -220,11 +266,17 @@ func (e *Encoder) scaled(dst []byte, k kind, s *source, lo, n int, values []byte
 	if !ok {
 		return dst, false
 	}
-	power := powersOfTen[exponent]
+	power, isBinary := powerOf(exponent)
 	numbers := grown(&e.words, n)
 	exceptions := e.codes[:0]
 	for i, x := range floats {
-		number, exact := scale(x, power, single)
+		var number int64
+		var exact bool
+		if isBinary {
+			number, exact = scaleBinary(x, power)
+		} else {
+			number, exact = scale(x, power, single)
+		}
 		if !exact && !s.null(lo+i) {
 			exceptions = append(exceptions, uint64(i))
 			if len(exceptions) > n/8 {
@@ -240,7 +292,11 @@ func (e *Encoder) scaled(dst []byte, k kind, s *source, lo, n int, values []byte
 	}
 	least, most := minMax(numbers, true)
 	width := packWidth(most - least)
-	if packedBytes(n, width)+len(exceptions)*(4+k.width) > len(values)*7/8 {
+	head := 0
+	if isBinary {
+		head = scaledHead
+	}
+	if head+packedBytes(n, width)+len(exceptions)*(4+k.width) > len(values)*7/8 {
 		return dst, false
 	}
 	dst = append(dst, byte(exponent))
@@ -276,7 +332,14 @@ func exponentOf(floats []float64, single bool) (int, bool) {
 		}
 		exponent = max(exponent, e)
 	}
-	return exponent, bad*4 <= seen
+	if bad*4 <= seen {
+		return exponent, true
+	}
+	// A sign and rows beyond the sample take a bit or two: the exact test follows.
+	if single {
+		return binaryExponent(floats, stride, 28)
+	}
+	return binaryExponent(floats, stride, 56)
 }
 
 // hideExceptions writes a number that occurs in the place of those that do

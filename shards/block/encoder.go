@@ -39,7 +39,7 @@ const (
 	encRawLZ4    = 3  // the Arrow buffer, LZ4
 	encPacked    = 4  // base + n bits
 	encStepped   = 5  // base + step × n bits
-	encScaled    = 6  // packed numbers / a power of ten, and exceptions
+	encScaled    = 6  // packed numbers / a power of ten or two, and exceptions
 	encText      = 7  // packed lengths, bytes
 	encTextLZ4   = 8  // packed lengths, bytes in LZ4
 	encDict      = 9  // packed codes, dictionary

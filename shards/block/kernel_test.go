@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
 )
 
@@ -105,4 +107,43 @@ func TestDecimalsAreScaledToTheBit(t *testing.T) {
 			require.False(t, ok, "%x", odd)
 		}
 	}
+}
+
+// TestFractionsAreScaledToTheBit: multiples of a power of two are integers over
+// it, and nothing else is.
+func TestFractionsAreScaledToTheBit(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 8))
+	for exponent := binaryBase; exponent <= binaryBase+maxBinary; exponent++ {
+		power, isBinary := powerOf(exponent)
+		require.True(t, isBinary)
+		for range 500 {
+			i := int64(rng.Uint64()>>11) - 1<<52
+			number, ok := scaleBinary(float64(i)/power, power)
+			require.True(t, ok)
+			require.Equal(t, i, number)
+			_, ok = scaleBinary((float64(i>>3)+0.5)/power, power)
+			require.False(t, ok)
+		}
+		for _, odd := range []uint64{1 << 63, 0x7FF8000000000001, 0xFFF0000000000ABC, 0x7FF0000000000000, 0xFFF0000000000000, 1, math.Float64bits(1e300)} {
+			_, ok := scaleBinary(math.Float64frombits(odd), power)
+			require.False(t, ok, "%x", odd)
+		}
+	}
+}
+
+// Random floats of the usual generators take 53 bits, not 64.
+func TestRandomFloatsSave(t *testing.T) {
+	rng := rand.New(rand.NewPCG(9, 10))
+	values := make([]float64, 2048)
+	for i := range values {
+		values[i] = rng.Float64()
+	}
+	b := array.NewFloat64Builder(memory.DefaultAllocator)
+	b.AppendValues(values, nil)
+	arr := b.NewArray()
+	defer arr.Release()
+	r, err := Open(encode(t, len(values), []uint32{1}, arr))
+	require.NoError(t, err)
+	require.Equal(t, byte(encScaled), r.chunk(0)[1])
+	require.Less(t, r.ChunkBytes(1), 2048*7)
 }
