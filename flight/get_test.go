@@ -38,6 +38,7 @@ func TestReads(t *testing.T) {
 		{`{"table":"t","order":"asc","after":["a",1]}`, []string{"a 2 20", "b 1 5"}},
 		{`{"table":"t","order":"desc","after":["a",2]}`, []string{"a 1 (null)"}},
 		{`{"table":"t","keys":[["b",1],["a"],["z"],["a",2],["b",1],["a",2]]}`, []string{"b 1 5", "a 1 (null)", "a 2 20", "a 2 20", "b 1 5", "a 2 20"}},
+		{`{"table":"t","keys":["a","z","b",["a"],["b",1],["a",2]]}`, []string{"a 1 (null)", "a 2 20", "b 1 5", "a 1 (null)", "a 2 20", "b 1 5", "a 2 20"}},
 		{`{"table":"t","keys":["a"],"columns":["v"],"where":[["s",">",1]]}`, []string{"20"}},
 		{`{"table":"t","keys":[["a",1],["b",1]],"columns":[]}`, []string{"", ""}},
 		{`{"table":"t","slices":[]}`, []string{}},

@@ -14,14 +14,16 @@ import (
 )
 
 // A query by "keys" gives rows in the order of its list, repeated keys again.
-// Scans give them in the order of keys, so full primary keys are looked up in
-// groups and their rows put in order afterwards; a part of a key, whose rows may
-// be many, is a scan of its own.
+// Scans give them in the order of keys, so neighbours in the list that name as
+// many key columns are looked up in groups and their rows put in order
+// afterwards; a part of a key whose rows are many is a scan of its own.
 
 // groupKeys and groupBytes bound what is looked up, and held, at once.
 const (
 	groupKeys  = 4096
 	groupBytes = 32 << 20
+	// foundBytes is about what it takes to know where one row is.
+	foundBytes = 64
 )
 
 // sendKeys streams the rows of the query's keys.
@@ -65,27 +67,19 @@ func (l *keyLookup) release() {
 }
 
 func (l *keyLookup) run(keys []pushdown.KeyPrefix) error {
-	width := len(l.read.schema.KeyColumns())
 	keys = slices.DeleteFunc(slices.Clone(keys), func(k pushdown.KeyPrefix) bool {
 		_, found := slices.BinarySearch(l.read.plan.Slices, k.Slice)
 		return !found
 	})
 	for len(keys) > 0 {
-		points := 0
-		for points < len(keys) && points < groupKeys && keys[points].Columns == width {
-			points++
+		n := 1
+		for n < len(keys) && n < groupKeys && keys[n].Columns == keys[0].Columns {
+			n++
 		}
-		var err error
-		if points > 1 {
-			err = l.group(keys[:points])
-		} else {
-			points = 1
-			err = l.prefix(keys[0])
-		}
-		if err != nil {
+		if err := l.group(keys[:n]); err != nil {
 			return err
 		}
-		keys = keys[points:]
+		keys = keys[n:]
 	}
 	return l.flush()
 }
@@ -103,12 +97,16 @@ func (l *keyLookup) prefix(k pushdown.KeyPrefix) error {
 	})
 }
 
-// group appends the rows of full primary keys in the order of keys. Rows that
-// are too large together are looked up in halves.
+// group appends the rows of keys that name as many columns, in the order of keys.
+// Rows that are too large together are looked up in halves.
 func (l *keyLookup) group(keys []pushdown.KeyPrefix) error {
+	if len(keys) == 1 {
+		return l.prefix(keys[0])
+	}
 	request := l.server.request(l.read)
 	pick := l.read.withKeys(&request)
-	found := map[string]block.Ref{}
+	found := map[string][]block.Ref{}
+	types := l.read.schema.KeyTypes()
 	columns := make([][]arrow.Array, len(l.read.ids)) // by column, then by batch
 	release := func() {
 		for i, batches := range columns {
@@ -126,7 +124,12 @@ func (l *keyLookup) group(keys []pushdown.KeyPrefix) error {
 			return err
 		}
 		for row := range batch.Rows {
-			found[string(encoded.At(row))] = block.Ref{Batch: uint32(batches), Row: uint32(row)}
+			named, err := key.Prefix(types, encoded.At(row), keys[0].Columns)
+			if err != nil {
+				return err
+			}
+			prefix := encoded.At(row)[:named]
+			found[string(prefix)] = append(found[string(prefix)], block.Ref{Batch: uint32(batches), Row: uint32(row)})
 		}
 		for i := range columns {
 			batch.Columns[i].Retain()
@@ -134,7 +137,8 @@ func (l *keyLookup) group(keys []pushdown.KeyPrefix) error {
 			bytes += rowBytes(batch.Columns[i].Data(), 0, batch.Rows, false)
 		}
 		batches++
-		if bytes > groupBytes && len(keys) > 1 {
+		bytes += batch.Rows * foundBytes
+		if bytes > groupBytes {
 			return errGroupTooLarge
 		}
 		return nil
@@ -149,11 +153,15 @@ func (l *keyLookup) group(keys []pushdown.KeyPrefix) error {
 	if err != nil {
 		return err
 	}
-	refs := make([]block.Ref, 0, len(keys))
-	for _, k := range keys {
-		if ref, ok := found[string(k.Encoded)]; ok {
-			refs = append(refs, ref)
+	var refs []block.Ref
+	for _, k := range keys { // a key may be repeated, and its rows be many
+		if refs = append(refs, found[string(k.Encoded)]...); len(refs) < groupKeys {
+			continue
 		}
+		if err := l.take(columns, refs); err != nil {
+			return err
+		}
+		refs = refs[:0]
 	}
 	return l.take(columns, refs)
 }
