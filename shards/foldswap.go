@@ -108,7 +108,7 @@ func (t *Table) discardRuns(list []*listing) {
 	var free []removal
 	for _, l := range list {
 		low, high := layout.RunSpan(t.id, l.id)
-		free = append(free, removal{low, high, true})
+		free = append(free, removal{low: low, high: high, run: true})
 	}
 	t.store.janitor.remove(free)
 }

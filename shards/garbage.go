@@ -1,9 +1,11 @@
 package shards
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -23,16 +25,17 @@ type garbage struct {
 type removal struct {
 	low, high []byte
 	run       bool
+	size      uint64 // of a generation, about
 }
 
 func (t *Table) runGarbage(r *tableRun, gone uint64) garbage {
 	low, high := layout.RunSpan(t.id, r.id)
-	return garbage{born: r.born, gone: gone, size: r.bytes, removal: removal{low, high, true}}
+	return garbage{born: r.born, gone: gone, size: r.bytes, removal: removal{low: low, high: high, run: true}}
 }
 
 func (t *Table) generationGarbage(g *generation, gone uint64) garbage {
 	low, high := layout.GenerationSpan(t.id, g.slice, g.number)
-	return garbage{born: g.born, gone: gone, size: g.size.Load(), removal: removal{low, high, false}}
+	return garbage{born: g.born, gone: gone, size: g.size.Load(), removal: removal{low: low, high: high, size: g.size.Load()}}
 }
 
 // collectLocked takes out of t.garbage what nobody can read any more.
@@ -60,10 +63,28 @@ type janitor struct {
 	busy  bool
 	idle  *sync.Cond
 	stop  bool
+
+	// What was removed of the delta still lies in memtable, log and upper levels
+	// until a flush has written that it is gone.
+	unflushed uint64
+	flush     *time.Timer
+	flushing  bool
+	low, high []byte // around what was removed since the last compaction
+	ctx       context.Context
+	cancel    context.CancelFunc
 }
+
+const (
+	// flushAfter so much of the delta was removed a memtable is flushed at once, of
+	// less, above flushIdle, when nothing was removed for flushWait.
+	flushAfter = memtableBytes
+	flushIdle  = 256 << 10
+	flushWait  = time.Second
+)
 
 func newJanitor(s *Store) *janitor {
 	j := &janitor{store: s}
+	j.ctx, j.cancel = context.WithCancel(context.Background())
 	j.idle = sync.NewCond(&j.mu)
 	return j
 }
@@ -92,6 +113,9 @@ func (j *janitor) work() {
 	defer j.mu.Unlock()
 	for len(j.queue) > 0 && !j.stop {
 		list := j.queue[:min(len(j.queue), eraseAtOnce)]
+		for _, r := range list {
+			j.note(r)
+		}
 		j.queue = j.queue[len(list):]
 		j.mu.Unlock()
 		err := j.store.erase(list)
@@ -103,13 +127,84 @@ func (j *janitor) work() {
 	}
 	j.busy = false
 	j.idle.Broadcast()
+	j.flushLocked()
+}
+
+// note keeps in mind what is removed of the delta; the caller holds mu.
+func (j *janitor) note(r removal) {
+	if r.run {
+		return
+	}
+	j.unflushed += r.size
+	if j.low == nil || bytes.Compare(r.low, j.low) < 0 {
+		j.low = r.low
+	}
+	if bytes.Compare(r.high, j.high) > 0 {
+		j.high = r.high
+	}
+}
+
+// flushLocked sees to it that what was removed of the delta leaves the disk.
+func (j *janitor) flushLocked() {
+	switch {
+	case j.stop || j.unflushed < flushIdle:
+	case j.unflushed >= flushAfter:
+		j.unflushed = 0
+		go j.flushNow(nil, nil)
+	case j.flush == nil:
+		j.flush = time.AfterFunc(flushWait, func() {
+			j.mu.Lock()
+			due := !j.stop && !j.busy && j.unflushed >= flushIdle
+			low, high := j.low, j.high
+			if due {
+				j.unflushed, j.low, j.high = 0, nil, nil
+			}
+			j.mu.Unlock()
+			if due {
+				j.flushNow(low, high)
+			}
+		})
+	default:
+		j.flush.Reset(flushWait)
+	}
+}
+
+// flushNow starts a flush; with a span of removed delta, when nothing else goes
+// on, it also compacts what is left of it below.
+func (j *janitor) flushNow(low, high []byte) {
+	j.mu.Lock()
+	if j.stop || j.flushing {
+		j.mu.Unlock()
+		return
+	}
+	j.flushing = true // close waits
+	j.mu.Unlock()
+	err := j.store.guard("flushing removed delta", func() error {
+		done, err := j.store.db.AsyncFlush()
+		if err != nil || low == nil {
+			return err
+		}
+		select {
+		case <-done:
+		case <-j.ctx.Done():
+			return nil
+		}
+		return j.store.db.Compact(j.ctx, low, high, false)
+	})
+	if err != nil && j.ctx.Err() == nil {
+		j.store.logger.Warn("removed delta could not be flushed now", "error", err)
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.flushing = false
+	j.idle.Broadcast()
 }
 
 // wait returns when nothing is left to remove.
 func (j *janitor) wait() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	for j.busy {
+	for j.busy || j.flushing {
 		j.idle.Wait()
 	}
 }
@@ -118,6 +213,10 @@ func (j *janitor) wait() {
 func (j *janitor) close() {
 	j.mu.Lock()
 	j.stop = true
+	j.cancel()
+	if j.flush != nil {
+		j.flush.Stop()
+	}
 	j.mu.Unlock()
 	j.wait()
 }
@@ -156,9 +255,9 @@ func (s *Store) sweep(tables map[uint64]*Table) error {
 		low, high := layout.RunSpan(table, run)
 		if t := tables[table]; t == nil {
 			low, high = layout.RunTableSpan(table)
-			free = append(free, removal{low, high, true})
+			free = append(free, removal{low: low, high: high, run: true})
 		} else if t.head.runs.find(run) == nil {
-			free = append(free, removal{low, high, true})
+			free = append(free, removal{low: low, high: high, run: true})
 		}
 		return high, nil
 	})
@@ -173,9 +272,9 @@ func (s *Store) sweep(tables map[uint64]*Table) error {
 		low, high := layout.GenerationSpan(table, slice, number)
 		if t := tables[table]; t == nil {
 			low, high = layout.DeltaTableSpan(table)
-			free = append(free, removal{low, high, false})
+			free = append(free, removal{low: low, high: high})
 		} else if !t.listsGeneration(slice, number) {
-			free = append(free, removal{low, high, false})
+			free = append(free, removal{low: low, high: high})
 		}
 		return high, nil
 	})

@@ -60,7 +60,7 @@ func (p *Prepared) Discard() {
 	}
 	p.published = true
 	low, high := layout.RunSpan(p.table.id, p.listing.id)
-	p.table.store.janitor.remove([]removal{{low, high, true}})
+	p.table.store.janitor.remove([]removal{{low: low, high: high, run: true}})
 }
 
 // entryOverhead is about what a delta row costs besides its key and columns:
