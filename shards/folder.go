@@ -44,6 +44,7 @@ func (f *folds) wake(t *Table, prepared []*Prepared) {
 		return
 	}
 	t.work.arrived(prepared)
+	t.store.pace.used()
 	f.touch()
 	t.store.folder.signal()
 }

@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// pace holds folds back while scans run: together they may move so many bytes a
-// second, read and written. Without reads, and for a table whose folds are behind,
-// there is no limit.
+// pace holds folds back while scans or commits are at work: together they may move
+// so many bytes a second, read and written. In an idle store, and for a table whose
+// folds are behind, there is no limit.
 type pace struct {
 	rate   int64        // bytes a second; 0: no limit
-	readAt atomic.Int64 // when a scan was last at work
+	usedAt atomic.Int64 // when a scan or a commit was last at work
 
 	mu   sync.Mutex
 	paid time.Time // when what was moved so far is paid for
@@ -22,10 +22,10 @@ type pace struct {
 const (
 	// defaultPaceBytes of each core: a quarter to a third of what a core merges.
 	defaultPaceBytes = 16 << 20
-	// readWindow: reads run if one was at work so short a time ago. A scan whose
-	// client does not take its rows is none.
-	readWindow = 250 * time.Millisecond
-	// paceLook: a fold that waits looks so often whether the reads have ended.
+	// usedWindow: a store is busy if a scan or a commit was at work so short a time
+	// ago. A scan whose client does not take its rows is none.
+	usedWindow = 250 * time.Millisecond
+	// paceLook: a fold that waits looks so often whether the store is idle.
 	paceLook = 20 * time.Millisecond
 )
 
@@ -36,11 +36,11 @@ func newPace(rate int64) *pace {
 	return &pace{rate: max(rate, 0)}
 }
 
-// read notes that a scan is at work.
-func (p *pace) read() { p.readAt.Store(time.Now().UnixNano()) }
+// used notes that a scan or a commit is at work.
+func (p *pace) used() { p.usedAt.Store(time.Now().UnixNano()) }
 
 func (p *pace) busy() bool {
-	return time.Since(time.Unix(0, p.readAt.Load())) < readWindow
+	return time.Since(time.Unix(0, p.usedAt.Load())) < usedWindow
 }
 
 // wait returns when a fold may move on after so many bytes; the error is ctx's.

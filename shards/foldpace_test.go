@@ -7,26 +7,26 @@ import (
 	"time"
 )
 
-// TestPace: folds wait for their bytes while scans run, and only then.
+// TestPace: folds wait for their bytes while scans or commits are at work, and only then.
 func TestPace(t *testing.T) {
 	p := newPace(1 << 20)
 	began := time.Now()
 	if err := p.wait(context.Background(), 1<<30); err != nil || time.Since(began) > 100*time.Millisecond {
 		t.Errorf("without reads a fold waited %v (%v)", time.Since(began), err)
 	}
-	p.read()
+	p.used()
 	began = time.Now()
 	if err := p.wait(context.Background(), 100<<10); err != nil || time.Since(began) < 80*time.Millisecond {
 		t.Errorf("beside reads 100 KiB at 1 MiB a second took %v (%v)", time.Since(began), err)
 	}
 	// The reads end: the fold goes on soon, whatever it owes.
-	p.read()
+	p.used()
 	began = time.Now()
 	if err := p.wait(context.Background(), 1<<30); err != nil || time.Since(began) > 5*time.Second {
 		t.Errorf("after reads had ended a fold waited %v (%v)", time.Since(began), err)
 	}
 	// A store that closes ends the wait.
-	p.read()
+	p.used()
 	ctx, cancel := context.WithCancel(context.Background())
 	time.AfterFunc(10*time.Millisecond, cancel)
 	if err := p.wait(ctx, 1<<30); !errors.Is(err, context.Canceled) {

@@ -161,7 +161,7 @@ func (sc *Scan) register(of *Snapshot) {
 
 // work notes that the scan is at work.
 func (sc *Scan) work() {
-	sc.snapshot.table.store.pace.read()
+	sc.snapshot.table.store.pace.used()
 	sc.snapshot.use()
 }
 

@@ -23,7 +23,7 @@ type Options struct {
 	Logger          *slog.Logger     // nil: nothing is logged
 	ReadOnly        bool             // every write is refused, nothing is folded or removed
 	FoldConcurrency int              // background folds at a time; 0: one a core; below 0: none by themselves
-	FoldBytes       int64            // bytes a second that folds may move while reads run; 0: 16 MiB a core; below 0: no limit
+	FoldBytes       int64            // bytes a second that folds may move beside reads and writes; 0: 16 MiB a core; below 0: no limit
 	Allocator       memory.Allocator // Arrow memory of commits and folds; nil: memory.DefaultAllocator
 }
 

@@ -69,7 +69,7 @@ func newServe() *cobra.Command {
 	flags.Var(&f.maxMessage, "max-message", "largest message taken, after decompression (default 1GiB, or a fifth of --memory if that is less)")
 	flags.DurationVar(&f.drain, "drain", defaultDrain, "how long running calls may go on after a signal to stop")
 	flags.IntVar(&f.foldConcurrency, "fold-concurrency", runtime.GOMAXPROCS(0), "background folds at a time; 0: none, only sheaf tables fold merges")
-	flags.Var(&f.foldBytes, "fold-bytes-per-second", "bytes that folds may move a second while reads run, read and written together; unlimited when none does (default 16MiB a core)")
+	flags.Var(&f.foldBytes, "fold-bytes-per-second", "bytes that folds may move a second beside reads and writes, read and written together; unlimited when there are none (default 16MiB a core)")
 	flags.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
 	flags.StringVar(&f.logFormat, "log-format", "text", "text or json")
 	return command
