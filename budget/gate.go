@@ -28,6 +28,7 @@ type Gate struct {
 	used     atomic.Int64 // handed out by the allocator
 	claimed  atomic.Int64 // by large blocks that are being read
 	waiting  atomic.Int64 // readers that wait for room
+	reads    atomic.Int64 // open ones
 	large    chan struct{}
 
 	mu    sync.Mutex
@@ -70,9 +71,15 @@ func (g *Gate) Target(target int) int {
 // Ahead waits until n more bytes may be taken for what will only lie ready, or
 // until ctx ends or now is closed: then the piece is wanted at once.
 func (g *Gate) Ahead(ctx context.Context, now <-chan struct{}, n int64) error {
+	return g.room(ctx, now, n, g.limit/2)
+}
+
+// room waits until n more bytes are within limit, or nothing is in use, or until
+// now is closed.
+func (g *Gate) room(ctx context.Context, now <-chan struct{}, n, limit int64) error {
 	for {
 		freed := g.next()
-		if used := g.Used(); used == 0 || used+n <= g.limit/2 {
+		if used := g.Used(); used == 0 || used+n <= limit {
 			return nil
 		}
 		if err := g.wait(ctx, freed, now, nil); err != nil {
@@ -103,9 +110,7 @@ func (g *Gate) Large(ctx context.Context, n int64) (done func(), err error) {
 	for {
 		freed := g.next()
 		if used := g.Used(); used+n <= g.limit || g.claimed.Load() == 0 && used <= g.limit/2 {
-			g.claimed.Add(n)
-			var once sync.Once
-			return func() { once.Do(func() { g.claimed.Add(-n); g.wake() }) }, nil
+			return g.claim(n), nil
 		}
 		if err := g.wait(ctx, freed, nil, patience.C); err != nil {
 			if errors.Is(err, errPatience) {
@@ -114,6 +119,13 @@ func (g *Gate) Large(ctx context.Context, n int64) (done func(), err error) {
 			return nil, err
 		}
 	}
+}
+
+// claim counts n bytes until done is called.
+func (g *Gate) claim(n int64) (done func()) {
+	g.claimed.Add(n)
+	var once sync.Once
+	return func() { once.Do(func() { g.claimed.Add(-n); g.wake() }) }
 }
 
 func (g *Gate) busy(n int64) error {

@@ -48,7 +48,7 @@ func (h *highWater) Free(b []byte) {
 // admitted and grouped by what they become.
 func TestCompressedMessagesCountDecompressed(t *testing.T) {
 	allocator := &highWater{Allocator: memory.NewGoAllocator()}
-	w := newWorld(t, Options{Memory: 64 << 20, Allocator: allocator})
+	w := newWorld(t, Options{Receiving: 64 << 20, Reading: 16 << 20, Allocator: allocator})
 	schema := arrow.NewSchema([]arrow.Field{
 		{Name: "k", Type: arrow.PrimitiveTypes.Int64}, {Name: "v", Type: &arrow.FixedSizeBinaryType{ByteWidth: 8 << 20}},
 	}, nil)

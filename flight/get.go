@@ -33,6 +33,8 @@ func (s *Server) DoGet(given *flight.Ticket, stream flight.FlightService_DoGetSe
 		return err
 	}
 	defer r.close()
+	r.memory = s.reads.Open()
+	defer r.memory.Close()
 	return pipe(stream, func(ctx context.Context, emit func(*outbound) error) error {
 		out := newMessages(r.result, s.allocator, emit)
 		defer out.close()
@@ -50,10 +52,10 @@ func (s *Server) DoGet(given *flight.Ticket, stream flight.FlightService_DoGetSe
 
 // request is the scan of the read's columns.
 func (s *Server) request(r *read) shards.ScanRequest {
-	target, parallel := share(s.memory, s.openStreams.Load())
+	target, parallel := share(s.reads.Limit(), s.openStreams.Load())
 	return shards.ScanRequest{
 		Columns: r.ids, Order: scanOrder(r.query.Order), Limit: r.query.Limit,
-		TargetBytes: target, Parallel: parallel, Mem: s.scanMemory,
+		TargetBytes: target, Parallel: parallel, Mem: s.readMemory, Memory: r.memory,
 	}
 }
 
@@ -65,11 +67,11 @@ const (
 	leastTarget   = 64 << 10
 )
 
-// share gives a scan that starts beside others its part of the memory for reads,
-// a quarter of all: how large its batches are, and if it may use all cores
+// share gives a scan that starts beside others its part of the memory for reads:
+// half of it, since what is sent is held until it is written: how large its batches are, and if it may use all cores
 // (parallel 0) or one goroutine.
 func share(memory, streams int64) (target, parallel int) {
-	part := memory / 4 / max(streams, 1)
+	part := memory / 2 / max(streams, 1)
 	if part < readyParallel {
 		parallel = 1
 	}

@@ -1,7 +1,6 @@
 package flight
 
 import (
-	"context"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -27,9 +26,16 @@ type inbound struct {
 
 	limit     int // larger messages are refused
 	allocator memory.Allocator
-	budget    *budget
+	budget    *admission
 	held      int64
 	fault     error
+}
+
+// receiver reads the messages of one stream.
+type receiver struct {
+	server *Server
+	stream grpc.ServerStream
+	last   int64 // bytes of the last message
 }
 
 // receive reads the next message of a client's stream. It waits until the
@@ -37,29 +43,32 @@ type inbound struct {
 // messages while it only holds uncommitted ones without making progress
 // elsewhere. Errors: io.EOF at the end of the stream, *fault.Error for what the
 // message or a limit forbids, else what gRPC says.
-func (s *Server) receive(stream grpc.ServerStream) (*inbound, error) {
+func (r *receiver) receive() (*inbound, error) {
+	s, ctx := r.server, r.stream.Context()
+	expected, err := s.received.expect(ctx, r.last)
+	if err != nil {
+		return nil, err
+	}
 	message := &inbound{limit: s.maxMessage, allocator: s.scanMemory, budget: s.received}
-	if err := stream.RecvMsg(message); err != nil {
+	if err := r.stream.RecvMsg(message); err != nil {
+		expected.giveUp()
 		return nil, err
 	}
 	if message.fault != nil {
+		expected.giveUp()
 		message.release()
 		return nil, message.fault
 	}
 	if message.Body != nil {
 		message.Size += int(ipcread.Decompressed(message.Header, message.Body.Bytes(), int64(s.maxMessage)))
 	}
-	return message, message.admit(stream.Context())
-}
-
-func (m *inbound) admit(ctx context.Context) error {
-	held, err := m.budget.acquire(ctx, int64(m.Size))
-	if err != nil {
-		m.release()
-		return err
+	r.last = int64(message.Size)
+	if message.held, err = s.received.came(ctx, expected, r.last); err != nil {
+		message.held = 0
+		message.release()
+		return nil, err
 	}
-	m.held = held
-	return nil
+	return message, nil
 }
 
 // release gives the message's memory back. Arrays over Body that are still

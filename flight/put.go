@@ -50,9 +50,10 @@ type put struct {
 
 // receive moves messages into the queue until the stream ends.
 func (p *put) receive() {
+	from := receiver{server: p.server, stream: p.stream}
 	err := guard(func() error {
 		for {
-			message, err := p.server.receive(p.stream)
+			message, err := from.receive()
 			if err != nil {
 				return err
 			}

@@ -475,7 +475,7 @@ func TestReplaceBrokenOff(t *testing.T) {
 
 func TestManyWritersAtOnce(t *testing.T) {
 	const writers, batches = 8, 50
-	w := newWorld(t, Options{Memory: 1 << 20})
+	w := newWorld(t, Options{Receiving: 1 << 20})
 	w.putTrips("t", `[]`)
 	done := make(chan error, writers)
 	var rows atomic.Int64

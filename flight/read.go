@@ -5,6 +5,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 
+	"github.com/sheaf-db/sheaf/budget"
 	"github.com/sheaf-db/sheaf/fault"
 	"github.com/sheaf-db/sheaf/pushdown"
 	"github.com/sheaf-db/sheaf/request"
@@ -24,7 +25,8 @@ type read struct {
 	filter   pushdown.Expr
 	keys     []pushdown.KeyPrefix // of a query by keys
 	plan     *pushdown.Plan
-	pin      *shards.Pin // of a pinned snapshot
+	pin      *shards.Pin  // of a pinned snapshot
+	memory   *budget.Read // of DoGet
 }
 
 func (r *read) close() { r.snapshot.Release() }

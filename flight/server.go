@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/reflection"
 
+	"github.com/sheaf-db/sheaf/budget"
 	"github.com/sheaf-db/sheaf/ingest"
 	"github.com/sheaf-db/sheaf/limits"
 	"github.com/sheaf-db/sheaf/shards"
@@ -30,7 +31,8 @@ const DefaultSnapshotTTL = 15 * time.Minute
 type Options struct {
 	MaxMessage  int              // bytes of one received message; 0: limits.MessageBytes
 	MaxStreams  int              // open Flight streams; 0: limits.OpenStreams
-	Memory      int64            // bytes of messages held at once, received or on their way out; 0: 1 GiB
+	Receiving   int64            // bytes of received messages held at once; 0: a share of 1 GiB, see package budget
+	Reading     int64            // bytes of rows on their way out; 0: likewise
 	SnapshotTTL time.Duration    // 0: DefaultSnapshotTTL
 	Logger      *slog.Logger     // nil: nothing is logged
 	Allocator   memory.Allocator // Arrow memory of reads and received messages; nil: a recycling one
@@ -44,11 +46,12 @@ type Server struct {
 	allocator   memory.Allocator
 	scanMemory  memory.Allocator // of vectors and received bodies, which are written whole: need not be zeroed
 	log         *slog.Logger
-	memory      int64
+	readMemory  memory.Allocator // scanMemory, counted by reads
+	reads       *budget.Gate
 	maxMessage  int
 	maxStreams  int
 	snapshotTTL time.Duration
-	received    *budget
+	received    *admission
 	openStreams atomic.Int64
 	kept        *keptQueries
 	writers     ingest.Streams // open resumable streams
@@ -80,10 +83,15 @@ func New(store *shards.Store, o Options) *Server {
 	if s.snapshotTTL <= 0 {
 		s.snapshotTTL = DefaultSnapshotTTL
 	}
-	if o.Memory <= 0 {
-		o.Memory = 1 << 30
+	shares := budget.Split(1 << 30)
+	if o.Receiving <= 0 {
+		o.Receiving = shares.Receiving
 	}
-	s.memory, s.received = o.Memory, newBudget(o.Memory)
+	if o.Reading <= 0 {
+		o.Reading = shares.Reading
+	}
+	s.received, s.reads = newAdmission(o.Receiving), budget.NewGate(o.Reading, 0)
+	s.readMemory = s.reads.Allocator(s.scanMemory)
 	s.kept = newKeptQueries(s.snapshotTTL)
 
 	s.grpc = grpc.NewServer(s.grpcOptions()...)

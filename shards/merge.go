@@ -27,6 +27,7 @@ type merge struct {
 	closed  bool
 	rows    int64 // handed out
 	vectors []*block.Vector
+	done    func() // gives back the room for a row of each slice; nil: not taken
 }
 
 // prefetchStreams is the number of slices up to which each has a goroutine.
@@ -42,6 +43,7 @@ func newMerge(p *scanPlan, of []sliceRanges) *merge {
 	for _, o := range of {
 		s := &stream{merge: m}
 		q := *p
+		q.merging = true
 		q.request.Columns, q.request.Keys = m.columns, false
 		q.request.TargetBytes /= len(of) // a stream holds at least a block
 		// The parallelism is across the streams.
@@ -132,6 +134,20 @@ func (s *stream) advance() (bool, error) {
 	return true, nil
 }
 
+// hold asks for room for a row of each slice, twice: of large rows that is most
+// of what a merge holds.
+func (m *merge) hold() (err error) {
+	if m.plan.request.Memory == nil {
+		return nil
+	}
+	var bytes int64
+	for _, s := range m.streams {
+		bytes += 2 * s.source.rowBytes()
+	}
+	m.done, err = m.plan.request.Memory.Hold(m.plan.ctx, bytes)
+	return err
+}
+
 func (s *stream) setHead() {
 	var first [8]byte
 	copy(first[:], s.key())
@@ -141,6 +157,9 @@ func (s *stream) setHead() {
 func (s *stream) key() []byte { return s.keys.At(s.row) }
 
 func (m *merge) open() error {
+	if err := m.hold(); err != nil {
+		return err
+	}
 	m.opened = true
 	for _, s := range m.streams {
 		if s.ahead != nil {
@@ -304,6 +323,9 @@ func (m *merge) close() {
 		return
 	}
 	m.closed = true
+	if m.done != nil {
+		m.done()
+	}
 	for _, v := range m.vectors {
 		v.Release()
 	}

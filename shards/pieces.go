@@ -36,8 +36,18 @@ type pieces struct {
 
 // piece is a cut being scanned by a goroutine of its own.
 type piece struct {
-	batches chan *Batch // closed at its end
-	err     error       // read after batches is closed
+	batches chan *Batch   // closed at its end
+	err     error         // read after batches is closed
+	wanted  chan struct{} // closed when the client waits for it
+	asked   bool          // wanted is closed
+}
+
+// want tells that the client waits for the piece.
+func (p *piece) want() {
+	if !p.asked {
+		p.asked = true
+		close(p.wanted)
+	}
 }
 
 // readyBatches is how many batches of a piece may lie ready. A piece is about
@@ -55,6 +65,18 @@ func newPieces(p *scanPlan, of []sliceRanges) *pieces {
 		s.columns, _ = withKeys(p.request.Columns, p.snapshot.table.key.IDs)
 	}
 	return s
+}
+
+// rowBytes is what a row of the slices not yet begun takes as plain Arrow, on
+// average of the run where that is most.
+func (s *pieces) rowBytes() (most int64) {
+	snapshot := s.plan.snapshot
+	for _, of := range s.slices {
+		for _, r := range snapshot.version.runs.of(of.slice, snapshot.table.slices) {
+			most = max(most, int64(r.info.Plain/max(r.info.Rows, 1)))
+		}
+	}
+	return most
 }
 
 // withKeys is columns with the missing key columns behind them, and where in
@@ -139,6 +161,7 @@ func (s *pieces) take(wait <-chan time.Time) (*Batch, error) {
 		if len(s.started) == 0 {
 			return nil, io.EOF
 		}
+		s.started[0].want()
 		b, err := s.started[0].receive(wait)
 		if err != io.EOF {
 			return b, err
@@ -163,7 +186,7 @@ func (s *pieces) start() error {
 		// lookups are answered where they are asked.
 		if len(s.started) == 0 && (s.plan.request.Parallel == 1 || len(s.cut)+len(s.slices) == 0) {
 			var err error
-			s.inline, err = s.plan.open(of, s.columns, s.left)
+			s.inline, err = s.plan.open(of, s.columns, s.left, nil)
 			return err
 		}
 		s.launch(of, s.left)
@@ -186,7 +209,7 @@ func (s *pieces) refill() error {
 }
 
 func (s *pieces) launch(of sliceRanges, limit int64) {
-	p := &piece{batches: make(chan *Batch, readyBatches)}
+	p := &piece{batches: make(chan *Batch, readyBatches), wanted: make(chan struct{})}
 	s.started = append(s.started, p)
 	s.workers.Add(1)
 	go func() {
@@ -203,7 +226,7 @@ func (s *pieces) launch(of sliceRanges, limit int64) {
 }
 
 func (s *pieces) work(p *piece, of sliceRanges, limit int64) error {
-	scan, err := s.plan.open(of, s.columns, limit)
+	scan, err := s.plan.open(of, s.columns, limit, p.wanted)
 	if err != nil {
 		return err
 	}
@@ -214,6 +237,11 @@ func (s *pieces) work(p *piece, of sliceRanges, limit int64) error {
 		_ = scan.Close() // reading is over; its errors came from Next
 	}()
 	for {
+		if memory := s.plan.request.Memory; memory != nil {
+			if err := memory.Ahead(s.plan.ctx, p.wanted, int64(s.plan.request.TargetBytes)); err != nil {
+				return err
+			}
+		}
 		b, err := scan.Next()
 		if err == io.EOF {
 			return nil

@@ -13,6 +13,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
+	"github.com/sheaf-db/sheaf/budget"
 	"github.com/sheaf-db/sheaf/limits"
 	"github.com/sheaf-db/sheaf/shards/run"
 )
@@ -45,6 +46,7 @@ type ScanRequest struct {
 	Keys        bool             // Batch.LastKey is wanted
 	Mem         memory.Allocator // nil: the store's
 	Parallel    int              // goroutines; 0: the cores
+	Memory      *budget.Read     // bounds what the scan holds; nil: nothing does
 }
 
 // Batch is a piece of a scan's answer: at least one row, canonical columns in
@@ -245,6 +247,7 @@ type scanPlan struct {
 	snapshot *Snapshot
 	request  ScanRequest
 	shelf    *shelf
+	merging  bool // the rows of other slices must be held meanwhile
 }
 
 // sources is the sources of one slice that may have keys in the ranges (nil:
@@ -283,8 +286,19 @@ func (r *sliceRun) meetsAny(ranges []run.Range) bool {
 	return at < len(ranges) && bytes.Compare(ranges[at].Low, r.info.Last) <= 0
 }
 
+// room is run.Request's.
+func (p *scanPlan) room(wanted <-chan struct{}) func(context.Context, int64, bool) (func(), error) {
+	if p.request.Memory == nil {
+		return nil
+	}
+	return func(ctx context.Context, bytes int64, holding bool) (func(), error) {
+		return p.request.Memory.Block(ctx, bytes, wanted, holding || p.merging)
+	}
+}
+
 // open starts the scan of some ranges of one slice, of at most limit rows.
-func (p *scanPlan) open(of sliceRanges, columns []uint32, limit int64) (*run.Scan, error) {
+// wanted is closed when the client waits for its rows; nil: it does.
+func (p *scanPlan) open(of sliceRanges, columns []uint32, limit int64, wanted <-chan struct{}) (*run.Scan, error) {
 	return run.NewScan(p.ctx, run.Request{
 		Mem:         p.request.Mem,
 		Key:         p.snapshot.table.key,
@@ -296,5 +310,6 @@ func (p *scanPlan) open(of sliceRanges, columns []uint32, limit int64) (*run.Sca
 		Limit:       max(limit, 0),
 		TargetBytes: p.request.TargetBytes,
 		LastKeys:    p.request.Keys,
+		Room:        p.room(wanted),
 	}, p.snapshot.sources(of.slice, of.ranges, p.shelf))
 }

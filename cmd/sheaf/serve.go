@@ -115,7 +115,7 @@ func (f *serveFlags) run(ctx context.Context, errs io.Writer) error {
 	logger.Info("store open", "data", f.data, "tables", len(store.Tables("")), "ms", time.Since(began).Milliseconds())
 
 	server := flight.New(store, flight.Options{
-		MaxMessage: int(f.maxMessage), Memory: shares.Receiving + shares.Reading, Logger: logger})
+		MaxMessage: int(f.maxMessage), Receiving: shares.Receiving, Reading: shares.Reading, Logger: logger})
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
 	logger.Info("listening", "address", listener.Addr().String(), "version", version)

@@ -200,6 +200,13 @@ func (c *cursor) fetchAt(name []byte) ([]byte, error) {
 	return value, err
 }
 
+// Unpin lets go of the block that was read: of the iterator whose value it lies
+// in, and of copies.
+func (c *cursor) Unpin() error {
+	clear(c.blocks.copies)
+	return c.blocks.close()
+}
+
 func (b *blocks) close() error {
 	b.entry, b.filterOf = nil, nil
 	clear(b.values)

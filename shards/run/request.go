@@ -1,6 +1,8 @@
 package run
 
 import (
+	"context"
+
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 )
@@ -26,6 +28,10 @@ type Request struct {
 	TargetRows  int
 	// LastKeys asks for Batch.LastKey.
 	LastKeys bool
+	// Room, if not nil, is asked before a block of so many bytes as plain Arrow
+	// is read, and may wait; done is called when the block has been let go. A
+	// scan that holds other blocks says so: it cannot let go of them before.
+	Room func(ctx context.Context, bytes int64, holding bool) (done func(), err error)
 	// Tombstones keeps deleted rows, told apart by block.ColumnTombstone.
 	Tombstones bool
 }

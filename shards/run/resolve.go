@@ -63,6 +63,9 @@ func (s *Scan) endStream(t *slot, err error) error {
 }
 
 func (s *Scan) load(t *slot) (int, error) {
+	if err := s.makeRoom(t); err != nil {
+		return 0, err
+	}
 	rows, err := t.cur.Load()
 	if err != nil {
 		return 0, err
@@ -70,6 +73,20 @@ func (s *Scan) load(t *slot) (int, error) {
 	t.rows = rows
 	s.counters.RowsScanned += uint64(rows)
 	return rows, nil
+}
+
+// makeRoom asks for room for the part, which drop gives back.
+func (s *Scan) makeRoom(t *slot) error {
+	if s.r.Room == nil {
+		return nil
+	}
+	done, err := s.r.Room(s.ctx, int64(t.part.Bytes), s.holding > 0)
+	if err != nil {
+		return err
+	}
+	s.holding++
+	t.done = func() { s.holding--; done() }
+	return nil
 }
 
 // skip is true if the part need not be read. Zones tell that no row of it

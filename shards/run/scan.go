@@ -21,6 +21,7 @@ type Scan struct {
 	r        Request
 	slots    []slot
 	heap     slotHeap // slots that have a part
+	holding  int      // slots with a block that room was asked for
 	ranges   int      // how many were begun
 	out      []*block.Vector
 	scratch  map[uint32]*block.Vector

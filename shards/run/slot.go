@@ -25,8 +25,9 @@ type slot struct {
 	oneVersion bool   // all its rows have version least
 
 	part   *Part
-	masked bool // no row of the part matches the filter: only its keys count
-	rows   int  // once it is loaded
+	masked bool   // no row of the part matches the filter: only its keys count
+	rows   int    // once it is loaded
+	done   func() // tells that the block is let go; nil if nobody asked for room
 	// While it is streamed: rows that are done, and that are not.
 	streamed, left int
 
@@ -94,8 +95,22 @@ func (t *slot) prepareMerge(s *Scan) error {
 	return nil
 }
 
+// pinned is what a Cursor may be besides: one whose loaded part lies in memory
+// that nothing else counts until Unpin, the next Load or Close.
+type pinned interface{ Unpin() error }
+
+// largePart is worth a new iterator to let go of it at once.
+const largePart = 1 << 20
+
 // drop forgets the part.
 func (t *slot) drop() {
+	if t.done != nil {
+		if c, ok := t.cur.(pinned); ok && t.part != nil && t.part.Bytes > largePart {
+			_ = c.Unpin() // closes iterators over what was read
+		}
+		t.done()
+		t.done = nil
+	}
 	for id, arr := range t.columns {
 		arr.Release()
 		delete(t.columns, id)
