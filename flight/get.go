@@ -67,9 +67,9 @@ const (
 	leastTarget   = 64 << 10
 )
 
-// share gives a scan that starts beside others its part of the memory for reads:
-// half of it, since what is sent is held until it is written: how large its batches are, and if it may use all cores
-// (parallel 0) or one goroutine.
+// share gives a scan that starts beside others its part of the memory for reads,
+// of half of it, since what is sent is held until it is written: how large its
+// batches are, and if it may use all cores (parallel 0) or one goroutine.
 func share(memory, streams int64) (target, parallel int) {
 	part := memory / 2 / max(streams, 1)
 	if part < readyParallel {

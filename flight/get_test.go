@@ -51,7 +51,7 @@ func TestReads(t *testing.T) {
 
 func TestScansShareTheMemory(t *testing.T) {
 	for streams, want := range map[int64][2]int{1: {1 << 20, 0}, 10: {1 << 20, 0}, 11: {1 << 20, 1}, 100: {335544, 1}, 1000: {64 << 10, 1}} {
-		target, parallel := share(1<<30, streams)
+		target, parallel := share(512<<20, streams)
 		require.Equal(t, want, [2]int{target, parallel}, streams)
 	}
 }
