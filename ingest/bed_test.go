@@ -15,6 +15,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
+	"github.com/sheaf-db/sheaf/budget"
 	"github.com/sheaf-db/sheaf/shards"
 )
 
@@ -28,7 +29,7 @@ type bed struct {
 func newBed(t testing.TB) *bed {
 	b := &bed{t: t, mem: memory.NewCheckedAllocator(memory.DefaultAllocator)}
 	store, err := shards.Open(context.Background(), "/store", shards.Options{
-		FS: vfs.NewMem(), Memory: 16 << 20, FoldConcurrency: -1, Allocator: b.mem,
+		FS: vfs.NewMem(), Memory: budget.Shares{Blocks: 8 << 20, Tails: 4 << 20, Memtables: 64 << 20}, FoldConcurrency: -1, Allocator: b.mem,
 	})
 	require.NoError(t, err)
 	b.store = store

@@ -13,6 +13,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/sheaf-db/sheaf/budget"
 	"github.com/sheaf-db/sheaf/shards/block"
 	"github.com/sheaf-db/sheaf/shards/key"
 	"github.com/sheaf-db/sheaf/shards/run"
@@ -50,7 +51,7 @@ func newBed(t testing.TB) *bed {
 
 func (b *bed) open() {
 	b.t.Helper()
-	b.o.FS, b.o.Allocator, b.o.Memory = b.fs, b.mem, 16<<20
+	b.o.FS, b.o.Allocator, b.o.Memory = b.fs, b.mem, budget.Shares{Blocks: 8 << 20, Tails: 4 << 20, Memtables: 64 << 20}
 	s, err := Open(context.Background(), "/store", b.o)
 	if err != nil {
 		b.t.Fatalf("opening the store: %v", err)

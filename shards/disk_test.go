@@ -11,13 +11,15 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/sheaf-db/sheaf/budget"
 )
 
 // onRealDisk is a store in a directory of the file system.
 func onRealDisk(t *testing.T) *bed {
 	b := &bed{t: t, fs: vfs.Default, mem: memory.NewCheckedAllocator(memory.DefaultAllocator)}
 	s, err := Open(context.Background(), t.TempDir(), Options{
-		FS: b.fs, FoldConcurrency: -1, Allocator: b.mem, Memory: 16 << 20, Logger: slog.New(slog.DiscardHandler),
+		FS: b.fs, FoldConcurrency: -1, Allocator: b.mem, Memory: budget.Shares{Blocks: 8 << 20, Tails: 4 << 20, Memtables: 64 << 20}, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)

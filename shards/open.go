@@ -5,13 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"syscall"
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"golang.org/x/sync/semaphore"
 
+	"github.com/sheaf-db/sheaf/budget"
 	"github.com/sheaf-db/sheaf/fault"
 	"github.com/sheaf-db/sheaf/limits"
 	"github.com/sheaf-db/sheaf/shards/layout"
@@ -36,8 +39,8 @@ func Open(ctx context.Context, dir string, o Options) (*Store, error) {
 	if o.FS == nil {
 		o.FS = vfs.Default
 	}
-	if o.Memory <= 0 {
-		o.Memory = defaultMemory
+	if o.Memory == (budget.Shares{}) {
+		o.Memory = budget.Split(defaultMemory)
 	}
 	if o.Logger == nil {
 		o.Logger = quiet()
@@ -50,9 +53,9 @@ func Open(ctx context.Context, dir string, o Options) (*Store, error) {
 		byName: map[Name]*Table{}, byID: map[uint64]*Table{},
 		space:            &diskSpace{fs: o.FS, dir: dir, logger: o.Logger},
 		deltaCommitBytes: limits.DeltaCommitBytes,
+		writing:          semaphore.NewWeighted(int64(runtime.GOMAXPROCS(0))),
 	}
-	blocks, tails := cacheShares(o.Memory)
-	s.cache, s.tails = pebble.NewCache(blocks), run.NewCache(tails)
+	s.cache, s.tails = pebble.NewCache(o.Memory.Blocks), run.NewCache(o.Memory.Tails)
 	s.janitor, s.folder, s.pins = newJanitor(s), newFolder(s), newPins(s)
 	s.policy, s.pace, s.reads = defaultPolicy(), newPace(o.FoldBytes), newReads()
 	s.reads.start()

@@ -150,6 +150,11 @@ func arrayBytes(data arrow.ArrayData) int64 {
 // writeRun writes, syncs and ingests one run. Its file is written past the
 // handling of a full disk: its failure is the commit's, not the store's.
 func (t *Table) writeRun(ctx context.Context, c Commit) (*listing, error) {
+	// Each uses all cores, and holds a few slices encoded.
+	if err := t.store.writing.Acquire(ctx, 1); err != nil {
+		return nil, context.Cause(ctx)
+	}
+	defer t.store.writing.Release(1)
 	w, err := t.createRun()
 	if err != nil {
 		return nil, err

@@ -16,11 +16,14 @@ import (
 const pebbleFormat = pebble.FormatTableFormatV6
 
 const (
-	defaultMemory = 256 << 20
+	defaultMemory = 512 << 20
 
-	// memtableBytes: above Pebble's 4 MiB, so that a burst of small commits
-	// does not stall on flushes; two may wait.
-	memtableBytes = 32 << 20
+	// memtableBytes: above Pebble's 4 MiB, so that a burst of small commits does
+	// not stall on flushes; memtables of them may wait. What they hold is read
+	// again at the start after a crash. With little memory they are smaller.
+	memtableBytes      = 16 << 20
+	leastMemtableBytes = 1 << 20
+	memtables          = 4
 
 	// maxOpenFiles: a run is a file, and a scan may touch thousands.
 	maxOpenFiles = 8192
@@ -30,11 +33,9 @@ const (
 	deltaBlockBytes = 32 << 10
 )
 
-// cacheShares splits the memory budget: most of it caches encoded blocks, a
-// quarter the decoded tails of runs. Memtables and what scans hold come on top
-// of neither: they are bounded by their own constants.
-func cacheShares(memory int64) (blocks, tails int64) {
-	return memory / 2, memory / 4
+// memtableSize is the size of one memtable, if all may take total bytes.
+func memtableSize(total int64) uint64 {
+	return uint64(min(max(total/memtables, leastMemtableBytes), memtableBytes))
 }
 
 // pebbleOptions are the settings of docs/design.md.
@@ -44,9 +45,9 @@ func pebbleOptions(o Options, fs vfs.FS, cache *pebble.Cache, f *failure, corrup
 		Cache:              cache,
 		ReadOnly:           o.ReadOnly,
 		FormatMajorVersion: pebbleFormat,
-		MemTableSize:       memtableBytes,
+		MemTableSize:       memtableSize(o.Memory.Memtables),
 		// Stalling writes is better than memory without bound.
-		MemTableStopWritesThreshold: 4,
+		MemTableStopWritesThreshold: memtables,
 		MaxOpenFiles:                maxOpenFiles,
 		L0CompactionThreshold:       4,
 		L0StopWritesThreshold:       24,

@@ -10,7 +10,9 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"golang.org/x/sync/semaphore"
 
+	"github.com/sheaf-db/sheaf/budget"
 	"github.com/sheaf-db/sheaf/fault"
 	"github.com/sheaf-db/sheaf/shards/layout"
 	"github.com/sheaf-db/sheaf/shards/run"
@@ -19,7 +21,7 @@ import (
 // Options of a store. The zero value is usable.
 type Options struct {
 	FS              vfs.FS           // nil: the operating system's
-	Memory          int64            // bytes for all caches; 0: 256 MiB
+	Memory          budget.Shares    // of caches and memtables; zero: of 512 MiB
 	Logger          *slog.Logger     // nil: nothing is logged
 	ReadOnly        bool             // every write is refused, nothing is folded or removed
 	FoldConcurrency int              // background folds at a time; 0: one a core; below 0: none by themselves
@@ -49,7 +51,8 @@ type Store struct {
 
 	tableIDs, runIDs, hiddenIDs *ids
 
-	deltaCommitBytes int64 // limits.DeltaCommitBytes; tests make runs of little
+	deltaCommitBytes int64               // limits.DeltaCommitBytes; tests make runs of little
+	writing          *semaphore.Weighted // runs of commits being written at a time
 
 	// catalog orders creation, renaming and dropping of tables; mu guards the
 	// maps, for a moment at a time.

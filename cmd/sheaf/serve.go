@@ -107,7 +107,7 @@ func (f *serveFlags) run(ctx context.Context, errs io.Writer) error {
 	}
 
 	began := time.Now()
-	store, err := shards.Open(ctx, f.data, shards.Options{Memory: shares.Blocks + shares.Tails, Logger: logger,
+	store, err := shards.Open(ctx, f.data, shards.Options{Memory: shares, Logger: logger,
 		FoldConcurrency: cmp.Or(f.foldConcurrency, -1), FoldBytes: int64(f.foldBytes)})
 	if err != nil {
 		return err
