@@ -144,7 +144,7 @@ func (p *put) open(ctx context.Context, descriptor *flight.FlightDescriptor) err
 		return err
 	}
 	p.acks = newPutAcks(p.stream)
-	options.Mem = p.server.allocator
+	options.Mem, options.Vectors = p.server.allocator, p.server.scanMemory
 	options.MaxBatch = int64(p.server.maxMessage)
 	options.Streams = &p.server.writers
 	options.Committed = p.acks.put

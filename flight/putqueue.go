@@ -13,7 +13,7 @@ const (
 	putTake = limits.CommitBytes
 	// putQueued bounds what waits for that: the next commit's worth gathers
 	// while one is written.
-	putQueued = 2 * putTake
+	putQueued = putTake + putTake/2
 )
 
 // putQueue holds the messages of a stream between the goroutine that receives

@@ -11,8 +11,8 @@ import (
 	"github.com/sheaf-db/sheaf/shards"
 )
 
-// landing is a commit that is being published while the next is prepared. Its
-// batches are kept until then: if the table's schema changes first, they are
+// landing is a commit that is being prepared, or published while the next is
+// prepared. Its batches are kept until then: if the table's schema changes first, they are
 // bound and prepared again.
 type landing struct {
 	batches  []arrow.RecordBatch
@@ -22,9 +22,50 @@ type landing struct {
 	err      error
 }
 
-// land publishes in a goroutine of its own; wait is for its end. There is at
-// most one landing at a time, so commits land in stream order.
+// landingMost commits are on their way at once: one is prepared while the file of
+// the other is synced and published.
+const landingMost = 2
+
+// land publishes in a goroutine of its own; wait is for its end. Nothing else is
+// landing.
 func (w *Writer) land(ctx context.Context, prepared []*shards.Prepared, touched []int, batches []arrow.RecordBatch) {
+	w.begin(batches, "publishing", func(l *landing) error {
+		return w.publishAgain(ctx, l, prepared, touched)
+	})
+}
+
+// landGroup takes over a group, and prepares and publishes it in a goroutine of
+// its own, the latter behind the commits before it.
+func (w *Writer) landGroup(ctx context.Context, g *group, batches []arrow.RecordBatch) error {
+	if len(w.landings) == landingMost {
+		if err := w.waitOldest(); err != nil {
+			g.release()
+			return err
+		}
+	}
+	var before *landing
+	if n := len(w.landings); n > 0 {
+		before = w.landings[n-1]
+	}
+	w.begin(batches, "preparing a commit", func(l *landing) error {
+		prepared, touched, err := w.prepare(ctx, g)
+		g.release()
+		if before != nil {
+			<-before.done
+			if before.err != nil {
+				discard(prepared)
+				return before.err
+			}
+		}
+		if err != nil {
+			return err
+		}
+		return w.publishAgain(ctx, l, prepared, touched)
+	})
+	return nil
+}
+
+func (w *Writer) begin(batches []arrow.RecordBatch, doing string, run func(l *landing) error) {
 	l := &landing{
 		batches:  batches,
 		first:    place(w.received.Batches - uint64(len(batches))),
@@ -34,12 +75,12 @@ func (w *Writer) land(ctx context.Context, prepared []*shards.Prepared, touched 
 	for _, batch := range batches {
 		batch.Retain()
 	}
-	w.landing = l
+	w.landings = append(w.landings, l)
 	go func() {
 		defer close(l.done)
 		defer l.release()
-		defer recovered("publishing", &l.err)
-		l.err = w.publishAgain(ctx, l, prepared, touched)
+		defer recovered(doing, &l.err)
+		l.err = run(l)
 	}()
 }
 
@@ -58,19 +99,28 @@ func (l *landing) release() {
 	l.batches = nil
 }
 
-// wait is the error of the commit that was being published, nil if there is
-// none.
-func (w *Writer) wait() error {
-	if w.landing == nil {
-		return nil
+// wait waits for the commits on their way and returns the first one's error that
+// failed, nil if none did.
+func (w *Writer) wait() (err error) {
+	for len(w.landings) > 0 && err == nil {
+		err = w.waitOldest()
 	}
-	<-w.landing.done
-	err := w.landing.err
-	w.landing = nil
-	if err != nil && w.err == nil {
-		w.err = err
+	for _, l := range w.landings { // they fail behind it
+		<-l.done
 	}
+	w.landings = nil
 	return err
+}
+
+// waitOldest waits for the first of the commits on their way.
+func (w *Writer) waitOldest() error {
+	l := w.landings[0]
+	<-l.done
+	w.landings = w.landings[1:]
+	if l.err != nil && w.err == nil {
+		w.err = l.err
+	}
+	return l.err
 }
 
 // publishAgain publishes a commit; as often as the table's schema moves on

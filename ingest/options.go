@@ -24,6 +24,7 @@ type Options struct {
 	Streams    *Streams
 
 	Mem      memory.Allocator // nil: memory.DefaultAllocator
+	Vectors  memory.Allocator // of what is written before it is read, so need not be zeroed; nil: Mem
 	MaxBatch int64            // what one batch may take decoded; 0: limits.MessageBytes
 	// Committed is told after each commit what is durable. It must not block.
 	Committed func(Progress)
@@ -34,6 +35,9 @@ type Options struct {
 func (o Options) withDefaults() Options {
 	if o.Mem == nil {
 		o.Mem = memory.DefaultAllocator
+	}
+	if o.Vectors == nil {
+		o.Vectors = o.Mem
 	}
 	if o.MaxBatch == 0 {
 		o.MaxBatch = limits.MessageBytes

@@ -2,8 +2,6 @@ package ingest
 
 import (
 	"bytes"
-	"cmp"
-	"encoding/binary"
 	"slices"
 
 	"github.com/sheaf-db/sheaf/shards/key"
@@ -44,9 +42,10 @@ func (g *group) split(keepFirst bool) ([]sorted, error) {
 		next[s]++
 	}
 	parts := make([]sorted, 0, touched)
+	var sorter sorter
 	for s := range starts[1:] {
 		if starts[s+1] > starts[s] {
-			parts = append(parts, sortSlice(&g.keys, order[starts[s]:starts[s+1]], s, keepFirst))
+			parts = append(parts, sortSlice(&sorter, &g.keys, order[starts[s]:starts[s+1]], s, keepFirst))
 		}
 	}
 	return parts, nil
@@ -67,11 +66,11 @@ func (g *group) slices() ([]uint16, error) {
 
 // sortSlice sorts rows, which are in the order of arrival. It keeps them as
 // they are if they are in key order already, as bulk loads often bring them.
-func sortSlice(keys *key.Keys, rows []uint32, slice int, keepFirst bool) sorted {
+func sortSlice(sorter *sorter, keys *key.Keys, rows []uint32, slice int, keepFirst bool) sorted {
 	if ascending(keys, rows) {
 		return sorted{slice: slice, keys: pick(keys, rows), rows: rows, first: rows, again: -1}
 	}
-	entries := sortRows(keys, rows)
+	entries := sorter.sort(keys, rows)
 	out := sorted{slice: slice, again: -1, rows: rows[:0:0], first: rows[:0:0]}
 	out.rows = make([]uint32, 0, len(entries))
 	out.first = make([]uint32, 0, len(entries))
@@ -110,73 +109,9 @@ func ascending(keys *key.Keys, rows []uint32) bool {
 	return true
 }
 
-// entry is a row with the eight bytes of its key that decide most comparisons.
-type entry struct {
-	prefix uint64
-	row    uint32
-}
-
-// sortRows sorts by key, rows with equal keys in the order of arrival. The
-// bytes that all keys begin with are not compared.
-func sortRows(keys *key.Keys, rows []uint32) []entry {
-	shared := commonPrefix(keys, rows)
-	entries := make([]entry, len(rows))
-	for i, row := range rows {
-		entries[i] = entry{prefix: leading(keys.At(int(row))[shared:]), row: row}
-	}
-	slices.SortFunc(entries, func(a, b entry) int {
-		if a.prefix != b.prefix {
-			return cmp.Compare(a.prefix, b.prefix)
-		}
-		if c := bytes.Compare(keys.At(int(a.row))[shared:], keys.At(int(b.row))[shared:]); c != 0 {
-			return c
-		}
-		return cmp.Compare(a.row, b.row)
-	})
-	return entries
-}
-
-// leading is the first eight bytes of a key as a number that orders as they do;
-// keys that are shorter are filled with zeros.
-func leading(key []byte) uint64 {
-	if len(key) >= 8 {
-		return binary.BigEndian.Uint64(key)
-	}
-	var padded [8]byte
-	copy(padded[:], key)
-	return binary.BigEndian.Uint64(padded[:])
-}
-
-// commonPrefix is how many bytes all keys begin with.
-func commonPrefix(keys *key.Keys, rows []uint32) int {
-	first := keys.At(int(rows[0]))
-	shared := len(first)
-	for _, row := range rows[1:] {
-		k := keys.At(int(row))
-		shared = min(shared, len(k))
-		for i := range shared {
-			if k[i] != first[i] {
-				shared = i
-				break
-			}
-		}
-		if shared == 0 {
-			break
-		}
-	}
-	return shared
-}
-
 // pick copies keys in the order of rows.
 func pick(keys *key.Keys, rows []uint32) *key.Keys {
-	bytes := 0
-	for _, row := range rows {
-		bytes += len(keys.At(int(row)))
-	}
 	out := &key.Keys{}
-	out.Grow(len(rows), bytes)
-	for _, row := range rows {
-		out.Append(keys.At(int(row)))
-	}
+	out.AppendRows(keys, rows)
 	return out
 }

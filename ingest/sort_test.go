@@ -126,10 +126,10 @@ func TestSortedRowsStayWhereTheyAre(t *testing.T) {
 		keys.Append(fmt.Appendf(nil, "key%03d", i))
 		rows = append(rows, uint32(i))
 	}
-	part := sortSlice(&keys, rows, 3, false)
+	part := sortSlice(&sorter{}, &keys, rows, 3, false)
 	require.Same(t, &rows[0], &part.rows[0])
 	slices.Reverse(rows)
-	part = sortSlice(&keys, rows, 3, false)
+	part = sortSlice(&sorter{}, &keys, rows, 3, false)
 	require.Equal(t, keys, *part.keys)
 }
 

@@ -25,9 +25,9 @@ type Writer struct {
 	fence   *fence   // of a resumable stream
 	resumed Progress // what was durable under its id when it was opened
 
-	received Progress // of Write; Commit is not kept here
-	landing  *landing // the commit that is being published
-	staging  *group   // staged streams: what is not prepared yet
+	received Progress   // of Write; Commit is not kept here
+	landings []*landing // the commits on their way, in stream order; at most landingMost
+	staging  *group     // staged streams: what is not prepared yet
 	staged   []*shards.Prepared
 	touched  map[int]bool // slices of staged commits
 	err      error        // the first one; nothing is written behind it
@@ -49,10 +49,10 @@ func (w *Writer) Schema() *arrow.Schema { return w.stream }
 // Idle is closed when nothing is being published: until then a small commit may
 // as well wait for more batches to join it.
 func (w *Writer) Idle() <-chan struct{} {
-	if w.landing == nil {
-		return closed
+	if n := len(w.landings); n > 0 {
+		return w.landings[n-1].done
 	}
-	return w.landing.done
+	return closed
 }
 
 // Settle waits until nothing is being published. It returns the error that the
@@ -129,6 +129,9 @@ func (w *Writer) commit(ctx context.Context, g *group, batches []arrow.RecordBat
 		}
 		return w.commitLooking(ctx, g, batches, w.received)
 	}
+	if g.bytes >= limits.DeltaCommitBytes {
+		return w.landGroup(ctx, g, batches)
+	}
 	prepared, touched, err := w.prepare(ctx, g)
 	g.release()
 	if err != nil {
@@ -155,6 +158,9 @@ func (w *Writer) looks() bool {
 
 // prepare encodes a group's rows as they are.
 func (w *Writer) prepare(ctx context.Context, g *group) ([]*shards.Prepared, []int, error) {
+	if g.partitions() {
+		return w.preparePartition(ctx, g)
+	}
 	parts, err := g.split(g.binding.mode.keepsFirst())
 	if err != nil || len(parts) == 0 {
 		return nil, nil, err
@@ -173,6 +179,25 @@ func (w *Writer) prepare(ctx context.Context, g *group) ([]*shards.Prepared, []i
 	}
 	if g.binding.mode == ModeDelete {
 		commit.Batches = nil
+	}
+	prepared, err := w.table.Prepare(ctx, commit)
+	if err != nil {
+		return nil, nil, err
+	}
+	return []*shards.Prepared{prepared}, touched, nil
+}
+
+// preparePartition is prepare for a group that is copied slice by slice.
+func (w *Writer) preparePartition(ctx context.Context, g *group) ([]*shards.Prepared, []int, error) {
+	p, err := g.partition(ctx, w.options.Vectors, g.binding.mode.keepsFirst())
+	if err != nil {
+		return nil, nil, err
+	}
+	commit := shards.Commit{Schema: g.binding.schema, Slices: p.rows()}
+	touched := make([]int, len(commit.Slices))
+	for i, rows := range commit.Slices {
+		touched[i] = rows.Slice
+		defer releaseAll(rows.Columns)
 	}
 	prepared, err := w.table.Prepare(ctx, commit)
 	if err != nil {

@@ -17,11 +17,48 @@ import (
 )
 
 // Rows is what a commit brings to one slice, in strictly increasing key order.
+// Either Refs say where the rows are, or they lie together in Columns; deletes
+// (every key is deleted) have neither.
 type Rows struct {
-	Slice      int
-	Keys       *key.Keys
-	Refs       []block.Ref // row i is Batches[Refs[i].Batch], row Refs[i].Row; unused by deletes
-	Tombstones bool        // every key is deleted
+	Slice int
+	Keys  *key.Keys
+	Refs  []block.Ref // row i is Batches[Refs[i].Batch], row Refs[i].Row
+	// Columns are canonical arrays as in Commit.Batches. Row i of the slice is row
+	// Order[i] of them and of Keys, or row i where Order is nil.
+	Columns    []arrow.Array
+	Order      []uint32
+	Tombstones bool
+}
+
+// Len is the number of rows.
+func (r *Rows) Len() int {
+	if r.Order != nil {
+		return len(r.Order)
+	}
+	return r.Keys.Len()
+}
+
+// check is about what cannot be read as it is said.
+func (r *Rows) check(columns int) error {
+	n := r.Keys.Len()
+	switch {
+	case r.Tombstones && (r.Order != nil || r.Columns != nil):
+		return fmt.Errorf("slice %d of a commit has columns for its deletes", r.Slice)
+	case r.Tombstones:
+	case r.Columns == nil:
+		if r.Order != nil || len(r.Refs) != n {
+			return fmt.Errorf("slice %d of a commit has %d keys for %d rows", r.Slice, n, len(r.Refs))
+		}
+	case len(r.Columns) != columns:
+		return fmt.Errorf("slice %d of a commit has %d columns, its schema %d", r.Slice, len(r.Columns), columns)
+	default:
+		for _, column := range r.Columns {
+			if column.Len() != n {
+				return fmt.Errorf("slice %d of a commit has %d keys for %d rows", r.Slice, n, column.Len())
+			}
+		}
+	}
+	return nil
 }
 
 // Commit is what Prepare takes. Batches are [batch][column of Schema]: canonical
@@ -82,7 +119,7 @@ func (t *Table) Prepare(ctx context.Context, c Commit) (*Prepared, error) {
 		return nil, err
 	}
 	for _, rows := range c.Slices {
-		p.rows += uint64(rows.Keys.Len())
+		p.rows += uint64(rows.Len())
 	}
 	if err := t.store.space.check(cost); err != nil {
 		return nil, err
@@ -90,7 +127,7 @@ func (t *Table) Prepare(ctx context.Context, c Commit) (*Prepared, error) {
 	// A delete as of a version needs a version apart from its visibility, which
 	// the delta has not.
 	if cost < t.store.deltaCommitBytes && c.Version == 0 {
-		p.pieces, err = t.encodePieces(ctx, c)
+		p.pieces, err = t.encodePieces(ctx, c.scattered())
 	} else if p.rows > 0 {
 		p.listing, err = t.writeRun(ctx, c)
 	}
@@ -98,6 +135,32 @@ func (t *Table) Prepare(ctx context.Context, c Commit) (*Prepared, error) {
 		return nil, err
 	}
 	return p, nil
+}
+
+// scattered is the commit with refs instead of columns.
+func (c Commit) scattered() Commit {
+	batches, list := slices.Clip(c.Batches), slices.Clone(c.Slices)
+	for i, rows := range list {
+		if rows.Columns == nil {
+			continue
+		}
+		refs := make([]block.Ref, rows.Len())
+		for at := range refs {
+			refs[at] = block.Ref{Batch: uint32(len(batches)), Row: uint32(at)}
+			if rows.Order != nil {
+				refs[at].Row = rows.Order[at]
+			}
+		}
+		keys := rows.Keys
+		if rows.Order != nil {
+			keys = &key.Keys{}
+			keys.AppendRows(rows.Keys, rows.Order)
+		}
+		batches = append(batches, rows.Columns)
+		list[i] = Rows{Slice: rows.Slice, Keys: keys, Refs: refs}
+	}
+	c.Batches, c.Slices = batches, list
+	return c
 }
 
 // measure checks the shape of a commit and estimates what it takes as delta.
@@ -122,11 +185,18 @@ func (c *Commit) measure(t *Table) (int64, error) {
 			return 0, fmt.Errorf("slice %d of a commit does not exist or occurs twice", rows.Slice)
 		case !rows.Tombstones && c.Version != 0:
 			return 0, fmt.Errorf("a commit as of version %d brings rows: only deletes can be back-dated", c.Version)
-		case !rows.Tombstones && len(rows.Refs) != rows.Keys.Len():
-			return 0, fmt.Errorf("slice %d of a commit has %d keys for %d rows", rows.Slice, rows.Keys.Len(), len(rows.Refs))
+		}
+		if err := rows.check(len(c.Schema.Columns)); err != nil {
+			return 0, err
 		}
 		cost += n*entryOverhead + int64(len(rows.Keys.Data))
-		if !rows.Tombstones {
+		switch {
+		case rows.Tombstones:
+		case rows.Columns != nil:
+			for _, column := range rows.Columns {
+				cost += arrayBytes(column.Data())
+			}
+		default:
 			cost += n * rowBytes
 		}
 	}
@@ -167,8 +237,10 @@ func (t *Table) writeRun(ctx context.Context, c Commit) (*listing, error) {
 	}
 	var rows []run.SliceRows
 	for _, r := range c.Slices {
-		if r.Keys.Len() > 0 {
-			rows = append(rows, run.SliceRows{Slice: r.Slice, Keys: r.Keys, Refs: r.Refs, Deletes: r.Tombstones})
+		if r.Len() > 0 {
+			rows = append(rows, run.SliceRows{
+				Slice: r.Slice, Keys: r.Keys, Columns: r.Columns, Order: r.Order, Refs: r.Refs, Deletes: r.Tombstones,
+			})
 		}
 	}
 	err = w.AddSlices(ctx, c.Schema.IDs(), columns, rows, runtime.GOMAXPROCS(0))

@@ -12,11 +12,13 @@ import (
 	"github.com/sheaf-db/sheaf/shards/key"
 )
 
-// SliceRows is all rows of one slice of a run: scattered rows, or the keys of
-// deleted ones.
+// SliceRows is all rows of one slice of a run: rows that lie together, scattered
+// rows, or the keys of deleted ones.
 type SliceRows struct {
 	Slice   int
 	Keys    *key.Keys
+	Columns []arrow.Array // as in AddColumns; nil: there are Refs
+	Order   []uint32
 	Refs    []block.Ref // as in AddRefs; unused by Deletes
 	Deletes bool
 }
@@ -25,7 +27,7 @@ type SliceRows struct {
 // but not written: enough that an uneven slice stops nobody.
 const encodedAhead = 2
 
-// AddSlices is AddRefs and AddDeletes for whole slices, in increasing order,
+// AddSlices is AddColumns, AddRefs and AddDeletes for whole slices, in increasing order,
 // which up to parallel goroutines encode at a time. They have ended when it
 // returns. Of each slice ahead its encoded bytes are held.
 func (w *Writer) AddSlices(ctx context.Context, ids []uint32, srcs [][]arrow.Array, rows []SliceRows, parallel int) error {
@@ -81,8 +83,11 @@ func (w *Writer) AddSlices(ctx context.Context, ids []uint32, srcs [][]arrow.Arr
 }
 
 func (w *Writer) addSlice(ids []uint32, srcs [][]arrow.Array, r SliceRows) error {
-	if r.Deletes {
+	switch {
+	case r.Deletes:
 		return w.AddDeletes(r.Slice, r.Keys)
+	case r.Columns != nil:
+		return w.AddColumns(r.Slice, r.Keys, ids, r.Columns, r.Order)
 	}
 	return w.AddRefs(r.Slice, r.Keys, ids, srcs, r.Refs)
 }
