@@ -7,7 +7,7 @@ import pytest
 
 def wide(columns, rows, version):
     random = np.random.default_rng(version)
-    names = ["k"] + [f"c{i}" for i in range(columns)]
+    names = ["k", *(f"c{i}" for i in range(columns))]
     arrays = [pa.array(np.arange(rows))]
     for i in range(columns):
         nulls = random.random(rows) < 0.1
@@ -16,7 +16,7 @@ def wide(columns, rows, version):
     return pa.table(arrays, names=names)
 
 
-@pytest.mark.parametrize("columns, rows", [(300, 8000), (3000, 800)])
+@pytest.mark.parametrize(("columns", "rows"), [(300, 8000), (3000, 800)])
 def test_three_of_many_columns_read_few_bytes(client, name, columns, rows):
     first = wide(columns, rows, 1)
     client.create(name, first.schema, ["k"], [], 2)
