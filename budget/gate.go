@@ -71,15 +71,14 @@ func (g *Gate) Target(target int) int {
 // Ahead waits until n more bytes may be taken for what will only lie ready, or
 // until ctx ends or now is closed: then the piece is wanted at once.
 func (g *Gate) Ahead(ctx context.Context, now <-chan struct{}, n int64) error {
-	return g.room(ctx, now, n, g.limit/2)
+	return g.room(ctx, now, func() bool { used := g.Used(); return used == 0 || used+n <= g.limit/2 })
 }
 
-// room waits until n more bytes are within limit, or nothing is in use, or until
-// now is closed.
-func (g *Gate) room(ctx context.Context, now <-chan struct{}, n, limit int64) error {
+// room waits until enough is true, or until now is closed.
+func (g *Gate) room(ctx context.Context, now <-chan struct{}, enough func() bool) error {
 	for {
 		freed := g.next()
-		if used := g.Used(); used == 0 || used+n <= limit {
+		if enough() {
 			return nil
 		}
 		if err := g.wait(ctx, freed, now, nil); err != nil {
@@ -172,9 +171,7 @@ func (g *Gate) wake() {
 	g.freed = make(chan struct{})
 }
 
-// Allocator counts what mem hands out. It is safe for concurrent use if mem is.
-func (g *Gate) Allocator(mem memory.Allocator) memory.Allocator { return &counted{mem, g} }
-
+// counted counts what an allocator hands out, by capacity.
 type counted struct {
 	memory.Allocator
 	gate *Gate
@@ -182,7 +179,7 @@ type counted struct {
 
 func (c *counted) Allocate(size int) []byte {
 	b := c.Allocator.Allocate(size)
-	c.gate.used.Add(int64(cap(b)))
+	c.count(int64(cap(b)))
 	return b
 }
 
@@ -190,10 +187,7 @@ func (c *counted) Reallocate(size int, b []byte) []byte {
 	before := cap(b)
 	b = c.Allocator.Reallocate(size, b)
 	if n := int64(cap(b) - before); n != 0 {
-		c.gate.used.Add(n)
-		if n < 0 {
-			c.gate.wake()
-		}
+		c.count(n)
 	}
 	return b
 }
@@ -201,6 +195,12 @@ func (c *counted) Reallocate(size int, b []byte) []byte {
 func (c *counted) Free(b []byte) {
 	n := int64(cap(b))
 	c.Allocator.Free(b)
-	c.gate.used.Add(-n)
-	c.gate.wake()
+	c.count(-n)
+}
+
+func (c *counted) count(n int64) {
+	c.gate.used.Add(n)
+	if n < 0 {
+		c.gate.wake()
+	}
 }

@@ -18,7 +18,7 @@ func TestAllocatorCountsExactly(t *testing.T) {
 	checked := memory.NewCheckedAllocator(memory.DefaultAllocator)
 	defer checked.AssertSize(t, 0)
 	g := budget.NewGate(1<<20, 0)
-	mem := g.Allocator(checked)
+	mem := g.Open().Allocator(checked)
 	a := mem.Allocate(1000)
 	b := mem.Allocate(0)
 	require.EqualValues(t, cap(a)+cap(b), g.Used())
@@ -33,7 +33,7 @@ func TestAllocatorCountsExactly(t *testing.T) {
 
 func TestTargetShrinksAsMemoryFills(t *testing.T) {
 	g := budget.NewGate(1<<20, 0)
-	mem := g.Allocator(memory.NewGoAllocator())
+	mem := g.Open().Allocator(memory.NewGoAllocator())
 	require.Equal(t, 1600, g.Target(1600))
 	a := mem.Allocate(600 << 10)
 	require.Equal(t, 400, g.Target(1600))
@@ -46,7 +46,7 @@ func TestTargetShrinksAsMemoryFills(t *testing.T) {
 
 func TestAheadWaitsForHalfOfTheLimit(t *testing.T) {
 	g := budget.NewGate(1000, 0)
-	mem := g.Allocator(memory.NewGoAllocator())
+	mem := g.Open().Allocator(memory.NewGoAllocator())
 	never := make(chan struct{})
 	require.NoError(t, g.Ahead(context.Background(), never, 2000), "with nothing in use anything may be made")
 	a := mem.Allocate(400)
@@ -64,7 +64,7 @@ func TestAheadWaitsForHalfOfTheLimit(t *testing.T) {
 
 func TestAheadEndsWhenThePieceIsWanted(t *testing.T) {
 	g := budget.NewGate(1000, 0)
-	mem := g.Allocator(memory.NewGoAllocator())
+	mem := g.Open().Allocator(memory.NewGoAllocator())
 	defer mem.Free(mem.Allocate(900))
 	now := make(chan struct{})
 	passed := make(chan error, 1)
@@ -75,7 +75,7 @@ func TestAheadEndsWhenThePieceIsWanted(t *testing.T) {
 
 func TestWaitsEndWithTheContext(t *testing.T) {
 	g := budget.NewGate(1000, 0)
-	mem := g.Allocator(memory.NewGoAllocator())
+	mem := g.Open().Allocator(memory.NewGoAllocator())
 	defer mem.Free(mem.Allocate(900))
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -89,7 +89,7 @@ func TestWaitsEndWithTheContext(t *testing.T) {
 
 func TestLargeWaitsForRoomAndGivesUpWithAReason(t *testing.T) {
 	g := budget.NewGate(1000, 30*time.Millisecond)
-	mem := g.Allocator(memory.NewGoAllocator())
+	mem := g.Open().Allocator(memory.NewGoAllocator())
 	a := mem.Allocate(800)
 	_, err := g.Large(context.Background(), 400)
 	require.True(t, fault.Is(err, "MEMORY_BUSY"), "%v", err)
@@ -120,7 +120,7 @@ func TestLargerThanTheLimitComesAlone(t *testing.T) {
 func TestManyLargeBlocksStayBelowTheLimit(t *testing.T) {
 	const limit, block = 10_000, 900
 	g := budget.NewGate(limit, 0)
-	mem := g.Allocator(memory.NewGoAllocator())
+	mem := g.Open().Allocator(memory.NewGoAllocator())
 	var most atomic.Int64
 	var readers sync.WaitGroup
 	for range 64 {
@@ -148,4 +148,30 @@ func TestManyLargeBlocksStayBelowTheLimit(t *testing.T) {
 	// Between allocation and the end of its claim a block counts twice.
 	require.LessOrEqual(t, most.Load(), int64(limit+64*block))
 	require.Greater(t, most.Load(), int64(block), "they did run side by side")
+}
+
+// TestOrdinaryBlocksDoNotWait: however much reads of slow clients hold.
+func TestOrdinaryBlocksDoNotWait(t *testing.T) {
+	g := budget.NewGate(1<<20, time.Hour)
+	slow := g.Open()
+	defer slow.Close()
+	held := slow.Allocator(memory.NewGoAllocator()).Allocate(2 << 20)
+	require.NotEmpty(t, held)
+	quick := g.Open()
+	defer quick.Close()
+	const block = 200 << 10
+	done, err := quick.Block(context.Background(), block, nil, false)
+	require.NoError(t, err)
+	require.EqualValues(t, int64(cap(held))+2*block, g.Used())
+	done()
+	// Ahead of a client that has not asked, it waits, and large ones do.
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+	defer cancel()
+	_, err = quick.Block(ctx, block, make(chan struct{}), false)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	_, err = quick.Block(ctx, 3<<20, nil, false)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	done, err = quick.Block(context.Background(), 3<<20, nil, true)
+	require.NoError(t, err, "who holds another does not wait")
+	done()
 }

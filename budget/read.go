@@ -2,7 +2,8 @@ package budget
 
 import (
 	"context"
-	"time"
+
+	"github.com/apache/arrow-go/v18/arrow/memory"
 )
 
 // Read is one read's use of a Gate. Its methods are for any number of
@@ -12,20 +13,21 @@ type Read struct{ gate *Gate }
 // Open begins a read.
 func (g *Gate) Open() *Read {
 	g.reads.Add(1)
-	return &Read{g}
+	return &Read{gate: g}
 }
+
+// Allocator counts what mem hands out, which may be given back after Close.
+func (r *Read) Allocator(mem memory.Allocator) memory.Allocator { return &counted{mem, r.gate} }
 
 // Close ends the read.
 func (r *Read) Close() { r.gate.reads.Add(-1) }
 
+// Blocks up to alwaysSmall count for nothing, and up to oftenSmall if the reads
+// there are could have a few each. Beyond oftenSmall, which only blocks of one row
+// are, there is no going on without room.
 const (
-	// Blocks up to alwaysSmall are never waited for, and up to oftenSmall if the
-	// reads there are could have a few each; beyond oftenSmall, which only blocks
-	// of one row are, there is no going on without room.
 	alwaysSmall = 64 << 10
 	oftenSmall  = 1 << 20
-	// hesitation is how long a block of ordinary size waits for room.
-	hesitation = 200 * time.Millisecond
 )
 
 // small: a block of n bytes may be read whatever is in use.
@@ -68,13 +70,8 @@ func (r *Read) Block(ctx context.Context, n int64, wanted <-chan struct{}, holdi
 	if n > oftenSmall {
 		return g.Large(ctx, need)
 	}
-	// Room for ordinary blocks comes soon if clients read at all.
-	late := make(chan struct{})
-	timer := time.AfterFunc(hesitation, func() { close(late) })
-	defer timer.Stop()
-	if err := g.room(ctx, late, need, g.limit); err != nil {
-		return nil, err
-	}
+	// A read in the hands of a client that reads soon has given back what it
+	// holds; one whose client is slow makes no more of them.
 	return g.claim(need), nil
 }
 

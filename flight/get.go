@@ -9,6 +9,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/flight"
+	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/sheaf-db/sheaf/fault"
@@ -55,8 +56,17 @@ func (s *Server) request(r *read) shards.ScanRequest {
 	target, parallel := share(s.reads.Limit(), s.openStreams.Load())
 	return shards.ScanRequest{
 		Columns: r.ids, Order: scanOrder(r.query.Order), Limit: r.query.Limit,
-		TargetBytes: target, Parallel: parallel, Mem: s.readMemory, Memory: r.memory,
+		TargetBytes: target, Parallel: parallel, Mem: s.memoryOf(r), Memory: r.memory,
 	}
+}
+
+// memoryOf is the allocator of the read's rows, which counts them where the read
+// has a share of the memory.
+func (s *Server) memoryOf(r *read) memory.Allocator {
+	if r.memory == nil {
+		return s.scanMemory
+	}
+	return r.memory.Allocator(s.scanMemory)
 }
 
 // A scan whose client is slow holds what lies ready: readyParallel about, if

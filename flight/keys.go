@@ -44,7 +44,7 @@ func (s *Server) eachKey(ctx context.Context, r *read, use func(*shards.Batch) e
 	defer lookup.release()
 	for _, id := range r.ids {
 		dt, _ := r.schema.CanonicalByID(id) // known since the read was resolved
-		lookup.vectors = append(lookup.vectors, block.NewVector(s.scanMemory, dt))
+		lookup.vectors = append(lookup.vectors, block.NewVector(s.memoryOf(r), dt))
 	}
 	err := lookup.run(r.keys)
 	return lookup.counters, err

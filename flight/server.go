@@ -46,7 +46,6 @@ type Server struct {
 	allocator   memory.Allocator
 	scanMemory  memory.Allocator // of vectors and received bodies, which are written whole: need not be zeroed
 	log         *slog.Logger
-	readMemory  memory.Allocator // scanMemory, counted by reads
 	reads       *budget.Gate
 	maxMessage  int
 	maxStreams  int
@@ -91,7 +90,6 @@ func New(store *shards.Store, o Options) *Server {
 		o.Reading = shares.Reading
 	}
 	s.received, s.reads = newAdmission(o.Receiving), budget.NewGate(o.Reading, 0)
-	s.readMemory = s.reads.Allocator(s.scanMemory)
 	s.kept = newKeptQueries(s.snapshotTTL)
 
 	s.grpc = grpc.NewServer(s.grpcOptions()...)

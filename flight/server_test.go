@@ -62,7 +62,6 @@ func newWorldOn(t *testing.T, files vfs.FS, o Options) *world {
 	require.NoError(t, err)
 	w := &world{t: t, store: store, server: New(store, o)}
 	w.server.scanMemory = poisoned{o.Allocator}
-	w.server.readMemory = w.server.reads.Allocator(w.server.scanMemory)
 	listener := bufconn.Listen(1 << 20)
 	served := make(chan error, 1)
 	go func() { served <- w.server.Serve(listener) }()
