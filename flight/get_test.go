@@ -265,27 +265,36 @@ func TestDamagedRowsAreAnError(t *testing.T) {
 	require.NotZero(t, good, "other slices can be read")
 }
 
-// damage changes a byte in the middle of the largest table file.
+// damage changes some bytes near the middle of each large table file: one of them
+// at least lies in a block. Some files may be garbage, which the next start
+// removes.
 func damage(t *testing.T, files vfs.FS) {
 	names, err := files.List("store/db")
 	require.NoError(t, err)
-	largest, size := "", int64(0)
+	sizes, largest := map[string]int64{}, int64(0)
 	for _, name := range names {
-		info, err := files.Stat("store/db/" + name)
-		require.NoError(t, err)
-		if strings.HasSuffix(name, ".sst") && info.Size() > size {
-			largest, size = "store/db/"+name, info.Size()
+		if strings.HasSuffix(name, ".sst") {
+			info, err := files.Stat("store/db/" + name)
+			require.NoError(t, err)
+			sizes[name], largest = info.Size(), max(largest, info.Size())
 		}
 	}
-	require.NotEmpty(t, largest)
-	file, err := files.OpenReadWrite(largest, vfs.WriteCategoryUnspecified)
-	require.NoError(t, err)
-	b := make([]byte, 1)
-	_, err = file.ReadAt(b, size/2)
-	require.NoError(t, err)
-	_, err = file.WriteAt([]byte{b[0] ^ 0x40}, size/2)
-	require.NoError(t, err)
-	require.NoError(t, file.Close())
+	require.NotZero(t, largest)
+	for name, size := range sizes {
+		if size < largest/4 {
+			continue
+		}
+		file, err := files.OpenReadWrite("store/db/"+name, vfs.WriteCategoryUnspecified)
+		require.NoError(t, err)
+		for _, at := range []int64{size * 3 / 8, size / 2, size * 5 / 8} {
+			b := make([]byte, 1)
+			_, err = file.ReadAt(b, at)
+			require.NoError(t, err)
+			_, err = file.WriteAt([]byte{b[0] ^ 0x40}, at)
+			require.NoError(t, err)
+		}
+		require.NoError(t, file.Close())
+	}
 }
 
 func TestNoMessageIsEmptyAndAllAreInTheLimit(t *testing.T) {
