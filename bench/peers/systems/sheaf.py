@@ -19,8 +19,8 @@ TABLE = "bench"
 
 
 class Sheaf(Peer):
-    notes = ("Sheaf: DoPut upsert acked when durable, JSON tickets, 16 slices; disk without what "
-             "is set aside at fixed sizes: 32 MiB for a full disk, up to 18 MiB for the log")
+    notes = ("Sheaf: DoPut upsert acked when durable, JSON tickets, 16 slices; disk with the 16 MiB set "
+             "aside for a full disk, without space that the log reserved and has not written")
     folds = True
     slices = 16
     peak_before = 0  # of server processes that have ended
@@ -155,10 +155,9 @@ class Sheaf(Peer):
         return int(status.split("rchar: ")[1].split()[0])
 
     def disk_bytes(self):
-        """Contents of files: the log sets blocks aside ahead of what it holds."""
+        """Contents of files: the log reserves blocks ahead of what it holds."""
         data = Path(self.workdir) / "data"
-        return sum(path.stat().st_size for path in data.rglob("*")
-                   if path.is_file() and path.name != "ballast")
+        return sum(path.stat().st_size for path in data.rglob("*") if path.is_file())
 
     def peak_rss_bytes(self):
         return max(self.peak_before, self.server.peak_rss_bytes())
