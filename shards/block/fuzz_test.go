@@ -135,6 +135,25 @@ func TestEveryFlippedBitIsFound(t *testing.T) {
 	}
 }
 
+// TestReopenDoesNotLookAtTheChecksum, and gives what Open gives.
+func TestReopenDoesNotLookAtTheChecksum(t *testing.T) {
+	arr := randomArray(rand.New(rand.NewPCG(1, 2)), arrow.BinaryTypes.String, 20, narrow8, 0)
+	defer arr.Release()
+	whole := encode(t, 20, []uint32{1}, arr)
+	opened, err := Open(whole)
+	require.NoError(t, err)
+	again, err := Reopen(whole)
+	require.NoError(t, err)
+	require.Equal(t, opened, again)
+	whole[len(whole)-1] ^= 1
+	_, err = Open(whole)
+	require.ErrorIs(t, err, ErrCorrupt)
+	_, err = Reopen(whole)
+	require.NoError(t, err)
+	_, err = Reopen(whole[:len(whole)/2])
+	require.ErrorIs(t, err, ErrCorrupt, "its structure is looked at")
+}
+
 // FuzzRoundTrip builds an array of any type from bytes and expects it back.
 func FuzzRoundTrip(f *testing.F) {
 	types := everyType()

@@ -48,6 +48,7 @@ func patchWords[T any](dst []T, sources []source, list []Patch, see func([]byte)
 		s := &sources[p.Batch]
 		src := see(s.values)[s.off+int(p.Lo) : s.off+int(p.Hi)]
 		to := dst[p.At:][:len(src)]
+		//lint:ignore S1001 a call of memmove costs more than these few words
 		for i, value := range src {
 			to[i] = value
 		}

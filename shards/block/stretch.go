@@ -121,6 +121,7 @@ func stretchWords[T any](dst []T, sources []source, list []Stretch, see func([]b
 			continue
 		}
 		to := dst[:len(src)]
+		//lint:ignore S1001 a call of memmove costs more than these few words
 		for i, value := range src {
 			to[i] = value
 		}

@@ -62,7 +62,7 @@ func Fold(ctx context.Context, r FoldRequest, sources []Source) ([]Info, error) 
 	}
 	scan, err := NewScan(ctx, Request{
 		Mem: r.Mem, Key: r.Key, Types: r.Types, Columns: f.ids, Tombstones: !r.DropTombstones,
-		Ranges: []Range{{High: r.High}},
+		Ranges: []Range{{High: r.High}}, Verify: true,
 	}, sources)
 	if err != nil {
 		return nil, err

@@ -31,6 +31,8 @@ type entry struct {
 	// group 0 only, and groupsSum of those it has.
 	all bool
 	sum uint32
+
+	verified uint32 // atomic; 1: the checksum of the block was found right
 }
 
 // index is one decoded part of a block index.

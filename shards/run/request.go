@@ -32,6 +32,8 @@ type Request struct {
 	// is read, and may wait; done is called when the block has been let go. A
 	// scan that holds other blocks says so: it cannot let go of them before.
 	Room func(ctx context.Context, bytes int64, holding bool) (done func(), err error)
+	// Verify computes each block's checksum, though it was right before.
+	Verify bool
 	// Tombstones keeps deleted rows, told apart by block.ColumnTombstone.
 	Tombstones bool
 }

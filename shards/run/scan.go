@@ -90,7 +90,7 @@ func (s *Scan) cursor(t *slot) (Cursor, error) {
 		return t.cur, nil
 	}
 	cur, err := t.source.Cursor(CursorOptions{
-		Context: s.ctx, Mem: s.r.Mem, Desc: s.r.Desc, Types: s.r.Types, Counters: &s.counters,
+		Context: s.ctx, Mem: s.r.Mem, Desc: s.r.Desc, Types: s.r.Types, Counters: &s.counters, Verify: s.r.Verify,
 	})
 	if err == nil {
 		t.cur = cur

@@ -79,6 +79,7 @@ type CursorOptions struct {
 	Desc     bool      // parts come last first; the rows inside a part always ascend
 	Types    Types     // types of the current schema, the ones Append is called with
 	Counters *Counters // BlocksRead and BytesRead are added to by Load
+	Verify   bool      // computes each block's checksum again, though it was right before
 }
 
 // Bounds is a range of keys of a cursor's slice. If Sharded, every key in it

@@ -24,7 +24,7 @@ import (
 func (r *Run) Verify(ctx context.Context, slice int, report func(what string)) error {
 	v := verifier{report: report, counters: &Counters{}}
 	v.c = newCursor(r, slice, CursorOptions{
-		Context: ctx, Mem: memory.DefaultAllocator, Types: r.o.Stored, Counters: v.counters,
+		Context: ctx, Mem: memory.DefaultAllocator, Types: r.o.Stored, Counters: v.counters, Verify: true,
 	})
 	err := v.run(ctx)
 	if err == nil {
