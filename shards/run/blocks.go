@@ -2,7 +2,6 @@ package run
 
 import (
 	"bytes"
-	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -76,7 +75,7 @@ func (c *cursor) open(value []byte, e *entry, group int) (block.Reader, error) {
 	once := c.groups.count() == 1
 	var r block.Reader
 	var err error
-	if once && !c.o.Verify && atomic.LoadUint32(&e.verified) == 1 {
+	if once && !c.o.Verify && c.leaf.verified[c.at].Load() {
 		r, err = block.Reopen(value)
 	} else {
 		r, err = block.Open(value)
@@ -85,7 +84,7 @@ func (c *cursor) open(value []byte, e *entry, group int) (block.Reader, error) {
 		err = c.check(&r, e, group)
 	}
 	if err == nil && once {
-		atomic.StoreUint32(&e.verified, 1)
+		c.leaf.verified[c.at].Store(true)
 	}
 	return r, err
 }

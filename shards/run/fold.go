@@ -148,7 +148,7 @@ func (f *folder) write(b *Batch) error {
 		return f.w.Add(f.r.Slice, &f.keys, f.ids, b.Columns)
 	}
 	most := f.w.pending.most
-	f.w.pending.most = (even + 1) / 2
+	f.w.pending.most = max((even+1)/2, f.w.pending.rows()) // large rows may be few
 	defer func() { f.w.pending.most = most }()
 	if err := f.w.Add(f.r.Slice, &f.keys, f.ids, b.Columns); err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"sort"
+	"sync/atomic"
 	"unsafe"
 )
 
@@ -31,8 +32,6 @@ type entry struct {
 	// group 0 only, and groupsSum of those it has.
 	all bool
 	sum uint32
-
-	verified uint32 // atomic; 1: the checksum of the block was found right
 }
 
 // index is one decoded part of a block index.
@@ -41,6 +40,10 @@ type index struct {
 	groups  grouping // without its key columns
 	entries []entry
 	bytes   int64 // memory it takes
+
+	// verified, of the leaf of a slice of one column group: the checksum of the
+	// block was found right. It changes while cursors share the index.
+	verified []atomic.Bool
 }
 
 // appendIndex appends one part's value.
@@ -139,8 +142,11 @@ func parseIndex(value []byte) (*index, error) {
 	if len(x.entries) == 0 || len(s.data) != 0 {
 		return nil, tailError("index has %d entries and %d bytes behind them", len(x.entries), len(s.data))
 	}
+	if !x.root && x.groups.count() == 1 {
+		x.verified = make([]atomic.Bool, len(x.entries))
+	}
 	x.bytes = int64(cap(arena)) + int64(cap(x.entries))*int64(unsafe.Sizeof(entry{})) +
-		4*int64(cap(x.groups.starts)) + int64(unsafe.Sizeof(*x))
+		4*int64(cap(x.groups.starts)) + int64(len(x.verified))*int64(unsafe.Sizeof(atomic.Bool{})) + int64(unsafe.Sizeof(*x))
 	return x, nil
 }
 
