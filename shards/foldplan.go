@@ -154,8 +154,13 @@ func (pol *foldPolicy) planSlice(s slicePieces) foldPick {
 	if tier := pol.pickTier(others); tier != nil && (len(begun) == 0 || bytesOf(tier) <= pol.stepBytes) {
 		p.runs, p.why = tier, "overlap"
 	}
-	if len(p.runs) == 0 && len(begun) > 0 {
-		p.runs, p.into, p.why = begun, begun[0].into(), "begun"
+	if len(begun) > 0 {
+		// The delta comes first and apart: its rows may lie below what the fold
+		// has done, and would overlap there with the sequence that it writes.
+		if len(p.runs) == 0 && !p.delta {
+			p.runs, p.into, p.why = begun, begun[0].into(), "begun"
+		}
+		return p
 	}
 	if len(p.runs) == 0 {
 		if dead := longestRow(s.runs, mostlyDead); len(dead) > 0 {

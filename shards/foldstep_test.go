@@ -1,8 +1,10 @@
 package shards
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -222,5 +224,81 @@ func TestFoldPassesBlocks(t *testing.T) {
 	}
 	if err := b.s.Doctor(ctx, func(f Finding) { t.Errorf("doctor finds %+v", f) }); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// checkSequences: runs of one sequence do not overlap in a slice, which the policy
+// takes for granted.
+func checkSequences(t *testing.T, table *Table) {
+	t.Helper()
+	s, err := table.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Release()
+	for slice := range table.slices {
+		runs := slices.Clone(s.version.runs.of(slice, table.slices))
+		slices.SortFunc(runs, func(a, b sliceRun) int { return bytes.Compare(a.info.First, b.info.First) })
+		last := map[uint64]sliceRun{}
+		for _, r := range runs {
+			before, ok := last[r.run.sequence]
+			if ok && bytes.Compare(before.info.Last, r.info.First) >= 0 {
+				t.Errorf("runs %d and %d of sequence %d overlap", before.run.id, r.run.id, r.run.sequence)
+			}
+			last[r.run.sequence] = r
+		}
+	}
+}
+
+// TestDeltaBetweenSteps: delta that is folded while a fold goes on in steps is no
+// part of what that fold writes: it would be merged with nothing any more, and the
+// runs over a key be ever more.
+func TestDeltaBetweenSteps(t *testing.T) {
+	b := newBed(t)
+	table := overlapping(b, 12_000, 4)
+	b.smallSteps(30 << 10)
+	b.policy.deltaEntries, b.policy.floor = 20, 1<<10
+	want, begun := format(b.rows(table)), 0
+	for rounds := 0; ; rounds++ {
+		if rounds > 200 {
+			t.Fatal("the folds never end")
+		}
+		if begun < 15 && rounds%2 == 1 {
+			var rows []values
+			for i := range 20 {
+				rows = append(rows, values{"k", int64(i*599 + 1), int64(rounds), "x"}) // all over the keys
+			}
+			b.put(table, rows...)
+			want = format(b.rows(table))
+		}
+		picks := table.plan() // and one step, as a worker does
+		if len(picks) == 0 {
+			break
+		}
+		if picks[0].why == "begun" {
+			begun++
+		}
+		if _, err := table.foldStep(context.Background(), picks[0]); err != nil {
+			t.Fatal(err)
+		}
+		checkSequences(t, table)
+		if t.Failed() {
+			t.Fatalf("in round %d", rounds)
+		}
+		if got := format(b.rows(table)); got != want {
+			t.Fatalf("round %d: the table has other rows", rounds)
+		}
+	}
+	s := b.snapshot(table)
+	defer s.Release()
+	var size uint64
+	for _, r := range s.version.runs.of(0, 1) {
+		size += r.info.Bytes
+	}
+	if begun < 5 {
+		t.Errorf("%d steps of a fold that was begun", begun)
+	}
+	if depth, most := len(deepest(s.version.runs.of(0, 1))), b.policy.depth(size); depth > most {
+		t.Errorf("%d runs over a key, the bound is %d", depth, most)
 	}
 }

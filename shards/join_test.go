@@ -9,7 +9,9 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/sheaf-db/sheaf/fault"
 	"github.com/sheaf-db/sheaf/shards/key"
+	"github.com/sheaf-db/sheaf/shards/layout"
 	"github.com/sheaf-db/sheaf/shards/run"
 )
 
@@ -176,5 +178,36 @@ func TestJoinedScansStop(t *testing.T) {
 	}
 	if after := runtime.NumGoroutine(); after > before {
 		t.Errorf("%d goroutines, %d before", after, before)
+	}
+}
+
+// TestJoinedScansTellOfDamage: what goes wrong while a batch is waited for, to be
+// joined to another, ends the scan: the rows behind are not left out in silence.
+func TestJoinedScansTellOfDamage(t *testing.T) {
+	b := newBed(t)
+	table := b.create("t", "k:int64 v:int64", "k", "", 4)
+	var rows []values
+	for i := range 40_000 {
+		rows = append(rows, values{int64(i), int64(i * 7919 % 40_000)})
+	}
+	b.asRun(func() { b.put(table, rows...) })
+	s := b.snapshot(table)
+	damaged := s.version.runs.list[0].id
+	s.Release()
+	if err := b.s.db.Delete(layout.AppendRunIndex(nil, layout.RunPrefix(table.id, damaged), 3, 0), nil); err != nil {
+		t.Fatal(err)
+	}
+	b.reopen()
+	s = b.snapshot(b.table("t"))
+	defer s.Release()
+	for _, parallel := range []int{1, 2, 3, 4} {
+		for _, target := range []int{256, 1024, 4096, 16 << 10, 0} {
+			r := all(s)
+			r.Parallel, r.TargetBytes = parallel, target
+			r.Filter = newAboveFilter(t, b.mem, s.Schema().Columns[1].ID, 39_900)
+			if got, err := b.tryScan(s, r); !fault.Is(err, "CHECKSUM_FAILED") {
+				t.Errorf("%d goroutines, batches of %d bytes: %d rows and error %v", parallel, target, len(got), err)
+			}
+		}
 	}
 }

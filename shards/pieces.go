@@ -29,6 +29,7 @@ type pieces struct {
 	mu       sync.Mutex
 	finished Counters
 	ended    bool
+	failed   error // what take ended with
 
 	ready   *Batch          // taken, and too large to be joined to the last one
 	vectors []*block.Vector // that batches are joined in
@@ -139,8 +140,19 @@ func (s *pieces) trim(b *Batch) error {
 	return nil
 }
 
-// take is the next batch as a scan made it; errNotYet when wait comes first.
-func (s *pieces) take(wait <-chan time.Time) (*Batch, error) {
+// take is the next batch as a scan made it; errNotYet when wait comes first. Any
+// other error is the end: it is given again by every later call.
+func (s *pieces) take(wait <-chan time.Time) (b *Batch, err error) {
+	if s.failed != nil {
+		return nil, s.failed
+	}
+	if b, err = s.takeOne(wait); err != errNotYet {
+		s.failed = err
+	}
+	return b, err
+}
+
+func (s *pieces) takeOne(wait <-chan time.Time) (*Batch, error) {
 	for {
 		if err := s.plan.ctx.Err(); err != nil {
 			return nil, err
