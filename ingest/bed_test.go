@@ -26,10 +26,12 @@ type bed struct {
 	store *shards.Store
 }
 
-func newBed(t testing.TB) *bed {
+func newBed(t testing.TB) *bed { return newBedOn(t, vfs.NewMem()) }
+
+func newBedOn(t testing.TB, fs vfs.FS) *bed {
 	b := &bed{t: t, mem: memory.NewCheckedAllocator(memory.DefaultAllocator)}
 	store, err := shards.Open(context.Background(), "/store", shards.Options{
-		FS: vfs.NewMem(), Memory: budget.Shares{Blocks: 8 << 20, Tails: 4 << 20, Memtables: 64 << 20}, FoldConcurrency: -1, Allocator: b.mem,
+		FS: fs, Memory: budget.Shares{Blocks: 8 << 20, Tails: 4 << 20, Memtables: 64 << 20}, FoldConcurrency: -1, Allocator: b.mem,
 	})
 	require.NoError(t, err)
 	b.store = store

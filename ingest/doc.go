@@ -6,7 +6,9 @@
 // made; a binding matches the sent columns with the table's by name and casts
 // them; a group keys, splits by slice and sorts the rows of the batches that
 // one commit takes; the modes that look first (insert, insert_ignore, merge,
-// update) compare with what is there, under exclusive latches.
+// update) compare with what is there, under exclusive latches. Small commits that
+// streams bring to one table at the same time meet in its queue and are written
+// as one.
 //
 // What flows out: shards.Commit values, prepared and published, and Progress:
 // how much of the stream is durable. Batches never span commits, rows take

@@ -11,8 +11,8 @@ import (
 	"github.com/sheaf-db/sheaf/shards"
 )
 
-// landing is a commit that is being prepared, or published while the next is
-// prepared. Its batches are kept until then: if the table's schema changes first, they are
+// landing is a large commit that is being prepared, or published while the next
+// is prepared. Its batches are kept until then: if the table's schema changes first, they are
 // bound and prepared again.
 type landing struct {
 	batches  []arrow.RecordBatch
@@ -26,17 +26,9 @@ type landing struct {
 // the other is synced and published.
 const landingMost = 2
 
-// land publishes in a goroutine of its own; wait is for its end. Nothing else is
-// landing.
-func (w *Writer) land(ctx context.Context, prepared []*shards.Prepared, touched []int, batches []arrow.RecordBatch) {
-	w.begin(batches, "publishing", func(l *landing) error {
-		return w.publishAgain(ctx, l, prepared, touched)
-	})
-}
-
-// landGroup takes over a group, and prepares and publishes it in a goroutine of
-// its own, the latter behind the commits before it.
-func (w *Writer) landGroup(ctx context.Context, g *group, batches []arrow.RecordBatch) error {
+// land takes over a group, and prepares and publishes it in a goroutine of its
+// own, the latter behind the commits before it.
+func (w *Writer) land(ctx context.Context, g *group, batches []arrow.RecordBatch) error {
 	if len(w.landings) == landingMost {
 		if err := w.waitOldest(); err != nil {
 			g.release()

@@ -32,6 +32,7 @@ func Open(ctx context.Context, store *shards.Store, target Target, schema *arrow
 			return nil, err
 		}
 	}
+	w.queue = w.options.Streams.join(table.ID())
 	return w, nil
 }
 
@@ -88,8 +89,8 @@ func (w *Writer) bind(ctx context.Context) error {
 
 // resume takes the stream's id over and goes on behind what is durable.
 func (w *Writer) resume() error {
-	if w.options.Streams == nil {
-		w.options.Streams = &Streams{}
+	if err := shards.CheckResume(w.options.Resume); err != nil {
+		return err
 	}
 	id := streamID{w.table.ID(), w.options.Resume}
 	w.fence = w.options.Streams.enter(id)

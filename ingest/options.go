@@ -18,10 +18,10 @@ type Target struct {
 // Options of a Writer. The zero value upserts.
 type Options struct {
 	Mode       Mode
-	Atomic     bool   // the stream is one commit, published by Finish
-	AddColumns bool   // unknown columns are added to the table
-	Resume     string // the client's id of a resumable stream; empty: none
-	Streams    *Streams
+	Atomic     bool     // the stream is one commit, published by Finish
+	AddColumns bool     // unknown columns are added to the table
+	Resume     string   // the client's id of a resumable stream; empty: none
+	Streams    *Streams // the server's open streams; nil: the stream knows no others
 
 	Mem      memory.Allocator // nil: memory.DefaultAllocator
 	Vectors  memory.Allocator // of what is written before it is read, so need not be zeroed; nil: Mem
@@ -41,6 +41,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.MaxBatch == 0 {
 		o.MaxBatch = limits.MessageBytes
+	}
+	if o.Streams == nil {
+		o.Streams = &Streams{}
 	}
 	if o.lookingBytes == 0 {
 		o.lookingBytes = lookingBytes

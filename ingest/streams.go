@@ -6,12 +6,16 @@ import (
 	"github.com/sheaf-db/sheaf/fault"
 )
 
-// Streams knows which resumable streams are open, so that of two streams with
-// one resume id only the newer one writes: a client that comes back may find
-// its old stream still open, and nothing may double. One per server.
+// Streams is what the streams of a server know of each other. One per server.
+//
+// It knows which resumable streams are open, so that of two streams with one
+// resume id only the newer one writes: a client that comes back may find its old
+// stream still open, and nothing may double. And it has a queue for each table
+// that streams are open to, in which their small commits meet.
 type Streams struct {
-	mu   sync.Mutex
-	open map[streamID]*fence
+	mu     sync.Mutex
+	open   map[streamID]*fence
+	queues map[uint64]*queue // by table
 }
 
 type streamID struct {
@@ -53,12 +57,42 @@ func (s *Streams) leave(id streamID, f *fence) {
 	}
 }
 
+// join is the queue of a table; each join is followed by a quit.
+func (s *Streams) join(table uint64) *queue {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	q := s.queues[table]
+	if q == nil {
+		q = &queue{}
+		if s.queues == nil {
+			s.queues = map[uint64]*queue{}
+		}
+		s.queues[table] = q
+	}
+	q.streams++
+	return q
+}
+
+// quit forgets a table's queue behind its last stream.
+func (s *Streams) quit(table uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	q := s.queues[table]
+	if q.streams--; q.streams == 0 {
+		delete(s.queues, table)
+	}
+}
+
 // hold runs publish while nobody can take the id.
 func (f *fence) hold(publish func() error) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.taken {
-		return fault.New(fault.Aborted, "RESUME_TAKEN", "another stream was opened with this stream's resume id and goes on in its place")
+		return errTaken()
 	}
 	return publish()
+}
+
+func errTaken() error {
+	return fault.New(fault.Aborted, "RESUME_TAKEN", "another stream was opened with this stream's resume id and goes on in its place")
 }

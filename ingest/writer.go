@@ -15,14 +15,15 @@ import (
 // Writer takes the batches of one stream. Its methods are for one goroutine,
 // but Progress.
 //
-// While one commit is being made durable the next one is prepared, so Write may
-// return before its rows are durable; Committed and Progress say what is.
+// While a large commit is being made durable the next one is prepared, so Write
+// may return before its rows are durable; Committed and Progress say what is.
 type Writer struct {
 	table   *shards.Table
 	stream  *arrow.Schema
 	options Options
 	binding atomic.Pointer[binding]
 	fence   *fence   // of a resumable stream
+	queue   *queue   // where its small commits meet those of others; nil once it has ended
 	resumed Progress // what was durable under its id when it was opened
 
 	received Progress   // of Write; Commit is not kept here
@@ -130,20 +131,13 @@ func (w *Writer) commit(ctx context.Context, g *group, batches []arrow.RecordBat
 		return w.commitLooking(ctx, g, batches, w.received)
 	}
 	if g.bytes >= limits.DeltaCommitBytes {
-		return w.landGroup(ctx, g, batches)
-	}
-	prepared, touched, err := w.prepare(ctx, g)
-	g.release()
-	if err != nil {
-		w.wait()
-		return err
+		return w.land(ctx, g, batches)
 	}
 	if err := w.wait(); err != nil {
-		discard(prepared)
+		g.release()
 		return err
 	}
-	w.land(ctx, prepared, touched, batches)
-	return nil
+	return w.commitSmall(ctx, g, batches)
 }
 
 // looks: what is there must be known first. A merge that brings every column
@@ -221,11 +215,7 @@ func (w *Writer) publish(ctx context.Context, prepared []*shards.Prepared, posit
 	}
 	var commit uint64
 	publish := func() (err error) {
-		commit, err = w.table.Publish(ctx, prepared, shards.PublishOptions{
-			Resume:   w.options.Resume,
-			Position: shards.Progress{Batches: position.Batches, Rows: position.Rows},
-			Replace:  replace,
-		})
+		commit, err = w.table.Publish(ctx, prepared, shards.PublishOptions{Positions: w.positions(nil, position), Replace: replace})
 		return err
 	}
 	var err error
@@ -243,6 +233,16 @@ func (w *Writer) publish(ctx context.Context, prepared []*shards.Prepared, posit
 	}
 	w.advance(position, commit)
 	return nil
+}
+
+// positions appends the stream's position, if it is resumable.
+func (w *Writer) positions(list []shards.Position, position Progress) []shards.Position {
+	if w.options.Resume == "" {
+		return list
+	}
+	return append(list, shards.Position{
+		Resume: w.options.Resume, Progress: shards.Progress{Batches: position.Batches, Rows: position.Rows},
+	})
 }
 
 // advance tells that everything up to position is durable.
@@ -279,6 +279,10 @@ func (w *Writer) Abort() {
 	w.staged = nil
 	if w.fence != nil {
 		w.options.Streams.leave(streamID{w.table.ID(), w.options.Resume}, w.fence)
+	}
+	if w.queue != nil {
+		w.options.Streams.quit(w.table.ID())
+		w.queue = nil
 	}
 	if w.err == nil {
 		w.err = fault.New(fault.Canceled, "STREAM_ENDED", "the stream has ended")

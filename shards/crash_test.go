@@ -77,7 +77,7 @@ func runWorkload(t *testing.T, s *Store, mem memory.Allocator, h *history, seed 
 		release()
 		if err == nil {
 			_, err = table.Publish(ctx, []*Prepared{p}, PublishOptions{
-				Replace: replace, Resume: "stream", Position: Progress{Batches: uint64(i)},
+				Replace: replace, Positions: []Position{{"stream", Progress{Batches: uint64(i)}}},
 			})
 		}
 		if err != nil {

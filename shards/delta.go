@@ -44,8 +44,9 @@ func (t *Table) encodePieces(ctx context.Context, c Commit) ([]deltaPiece, error
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	columns := t.gatherRows(c)
-	defer releaseAll(columns)
+	var columns []arrow.Array
+	defer func() { releaseAll(columns) }() // after a panic too
+	t.gatherRows(&columns, c)
 	ids := c.Schema.IDs()
 	encoder := encoders.Get().(*block.Encoder)
 	defer encoders.Put(encoder)
@@ -77,9 +78,9 @@ func (t *Table) encodePieces(ctx context.Context, c Commit) ([]deltaPiece, error
 	return pieces, nil
 }
 
-// gatherRows is the rows that a commit brings, slice by slice; the caller
-// releases the columns.
-func (t *Table) gatherRows(c Commit) []arrow.Array {
+// gatherRows appends the columns of the rows that a commit brings, slice by slice;
+// the caller releases them.
+func (t *Table) gatherRows(columns *[]arrow.Array, c Commit) {
 	total := 0
 	for _, rows := range c.Slices {
 		if !rows.Tombstones {
@@ -87,7 +88,7 @@ func (t *Table) gatherRows(c Commit) []arrow.Array {
 		}
 	}
 	if total == 0 {
-		return nil
+		return
 	}
 	refs := make([]block.Ref, 0, total)
 	for _, rows := range c.Slices {
@@ -95,15 +96,14 @@ func (t *Table) gatherRows(c Commit) []arrow.Array {
 			refs = append(refs, rows.Refs...)
 		}
 	}
-	columns := make([]arrow.Array, 0, len(c.Schema.Columns))
+	*columns = make([]arrow.Array, 0, len(c.Schema.Columns))
 	sources := make([]arrow.Array, len(c.Batches))
 	for i, column := range c.Schema.Columns {
 		for b, batch := range c.Batches {
 			sources[b] = batch[i]
 		}
-		columns = append(columns, gather(t.store.options.Allocator, column.Canonical, sources, refs))
+		*columns = append(*columns, gather(t.store.options.Allocator, column.Canonical, sources, refs))
 	}
-	return columns
 }
 
 // gather picks rows of one column out of several arrays; the caller releases

@@ -10,14 +10,14 @@ import (
 	"github.com/sheaf-db/sheaf/shards/layout"
 )
 
-// positionsLook is how many commits with a resume id go by between two looks at
+// positionsLook is how many positions of streams go by between two looks at
 // how many ids a table has.
 const positionsLook = 1024
 
-// forgetPositions is called behind a commit with a resume id. Of more ids than
+// forgetPositions is called behind a commit with n resume ids. Of more ids than
 // limits.ResumeIDs those whose last commit is oldest are forgotten.
-func (t *Table) forgetPositions() error {
-	if t.resumed.Add(1)%positionsLook != 0 {
+func (t *Table) forgetPositions(n int) error {
+	if now := t.resumed.Add(uint64(n)); now/positionsLook == (now-uint64(n))/positionsLook {
 		return nil
 	}
 	return t.trimPositions(limits.ResumeIDs)

@@ -14,18 +14,34 @@ import (
 // Progress is what a client's stream has brought so far under a resume id.
 type Progress struct{ Batches, Rows uint64 }
 
+// Position is how far the stream with a resume id has come.
+type Position struct {
+	Resume string // not empty; see CheckResume
+	Progress
+}
+
 // PublishOptions go with a commit into its batch.
 type PublishOptions struct {
-	// Resume, if not empty, makes Position durable under this id (at most
-	// maxResumeBytes) together with the commit.
-	Resume   string
-	Position Progress
+	// Positions become durable together with the commit: several streams may share
+	// one. An id occurs at most once.
+	Positions []Position
 	// Replace makes the prepared commits the table's whole content.
 	Replace bool
+	// Applied, if not nil, is called when the commit has its place behind all
+	// before it and only its sync is waited for.
+	Applied func()
 }
 
 // maxResumeBytes bounds a resume id, which becomes part of a key.
 const maxResumeBytes = 1024
+
+// CheckResume refuses a resume id that is too long: RESUME_INVALID.
+func CheckResume(id string) error {
+	if len(id) > maxResumeBytes {
+		return fault.Invalid("RESUME_INVALID", "a resume id has at most %d bytes, not %d", maxResumeBytes, len(id))
+	}
+	return nil
+}
 
 // pendingVersion is a version that is applied and waits for its sync.
 type pendingVersion struct {
@@ -38,7 +54,7 @@ type pendingVersion struct {
 // Publish makes prepared commits one step of the table: durable and visible, all
 // at once, when it returns. Each prepared commit gets a number of its own, rows
 // of later ones win; the last is returned. With nothing prepared and neither
-// Resume nor Replace it does nothing and returns the newest commit.
+// Positions nor Replace it does nothing and returns the newest commit.
 //
 // Errors: TABLE_NOT_FOUND after a drop; SCHEMA_CHANGED (Aborted) if the schema
 // moved on since Prepare: prepare again; STORE_READ_ONLY, after which it is not
@@ -46,18 +62,23 @@ type pendingVersion struct {
 // before the commit is applied. After success the Prepared are used up, after an
 // error they are still the caller's to Discard.
 func (t *Table) Publish(ctx context.Context, prepared []*Prepared, o PublishOptions) (commit uint64, err error) {
-	if len(o.Resume) > maxResumeBytes {
-		return 0, fault.Invalid("RESUME_INVALID", "a resume id has at most %d bytes, not %d", maxResumeBytes, len(o.Resume))
+	for _, position := range o.Positions {
+		if err := CheckResume(position.Resume); err != nil {
+			return 0, err
+		}
 	}
 	if err := t.folds.slowDown(ctx, t, prepared); err != nil {
 		return 0, err
 	}
-	if len(prepared) == 0 && o.Resume == "" && !o.Replace {
+	if len(prepared) == 0 && len(o.Positions) == 0 && !o.Replace {
 		return t.applied(), t.ready()
 	}
 	p, batch, err := t.applyCommit(prepared, o)
 	if err != nil {
 		return 0, err
+	}
+	if o.Applied != nil {
+		o.Applied()
 	}
 	if err := t.settle(p, batch); err != nil {
 		return 0, err
@@ -66,8 +87,8 @@ func (t *Table) Publish(ctx context.Context, prepared []*Prepared, o PublishOpti
 		one.published = true
 	}
 	t.folds.wake(t, prepared)
-	if o.Resume != "" {
-		if err := t.forgetPositions(); err != nil {
+	if len(o.Positions) > 0 {
+		if err := t.forgetPositions(len(o.Positions)); err != nil {
 			t.store.logger.Warn("old resume ids could not be forgotten now", "table", t.name.String(), "error", err)
 		}
 	}
@@ -160,8 +181,8 @@ func (t *Table) fillBatch(batch *pebble.Batch, p *pendingVersion, delta *deltaWr
 	if err := delta.finish(); err != nil {
 		return err
 	}
-	if o.Resume != "" {
-		if err := batch.Set(layout.StreamKey(t.id, o.Resume), encodeStream(o.Position, next.commit), nil); err != nil {
+	for _, position := range o.Positions {
+		if err := batch.Set(layout.StreamKey(t.id, position.Resume), encodeStream(position.Progress, next.commit), nil); err != nil {
 			return err
 		}
 	}

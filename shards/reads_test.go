@@ -80,7 +80,7 @@ func TestOldResumeIDsAreForgotten(t *testing.T) {
 	b := newBed(t)
 	table := b.create("t", "k:string v:int64", "k", "", 1)
 	for i := range 30 {
-		b.publish(table, PublishOptions{Resume: fmt.Sprintf("id %d", i%20), Position: Progress{Batches: uint64(i + 1)}},
+		b.publish(table, PublishOptions{Positions: []Position{{fmt.Sprintf("id %d", i%20), Progress{Batches: uint64(i + 1)}}}},
 			b.prepare(table, []values{{"a", int64(i)}}, false))
 	}
 	if err := table.trimPositions(15); err != nil {

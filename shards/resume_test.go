@@ -45,7 +45,7 @@ func TestResumePositionIsDurable(t *testing.T) {
 		}
 		published := make(chan error, 1)
 		go func() {
-			_, err := table.Publish(context.Background(), []*Prepared{p}, PublishOptions{Resume: "id", Position: Progress{Batches: round + 1}})
+			_, err := table.Publish(context.Background(), []*Prepared{p}, PublishOptions{Positions: []Position{{"id", Progress{Batches: round + 1}}}})
 			published <- err
 		}()
 		for table.applied() == round {

@@ -211,17 +211,21 @@ func parseValue(tb testing.TB, c Column, word string) any {
 func (sc *script) publishNamed(t *Table, d *datadriven.TestData) (string, error) {
 	var prepared []*Prepared
 	o := PublishOptions{Replace: d.HasArg("replace")}
+	var position Position
 	for _, a := range d.CmdArgs[1:] {
 		switch a.Key {
 		case "replace":
 		case "resume":
-			o.Resume = a.Vals[0]
+			position.Resume = a.Vals[0]
 		case "rows":
-			o.Position.Rows, _ = strconv.ParseUint(a.Vals[0], 10, 64)
-			o.Position.Batches = 1
+			position.Rows, _ = strconv.ParseUint(a.Vals[0], 10, 64)
+			position.Batches = 1
 		default:
 			prepared = append(prepared, sc.prepared[a.Key])
 		}
+	}
+	if position.Resume != "" {
+		o.Positions = []Position{position}
 	}
 	commit, err := t.Publish(context.Background(), prepared, o)
 	if err != nil {

@@ -42,7 +42,7 @@ type Table struct {
 	folds folds
 	work  foldWork
 
-	resumed atomic.Uint64 // commits with a resume id
+	resumed atomic.Uint64 // positions of streams that commits brought
 }
 
 func newTable(s *Store, id uint64, e *entry) *Table {

@@ -366,6 +366,10 @@ func (v *Vector) scratchpad() *scratch {
 
 func (v *Vector) releaseScratch() {
 	if s := v.scratch; s != nil && cap(s.bytes) <= keptScratch {
+		for _, i := range s.touched { // open still after a panic
+			s.sources[i] = source{}
+		}
+		s.touched = s.touched[:0]
 		scratches.Put(s)
 	}
 	v.scratch = nil
