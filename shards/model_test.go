@@ -31,27 +31,9 @@ func TestModel(t *testing.T) {
 	if n, err := strconv.ParseUint(os.Getenv("SHEAF_SEED"), 10, 64); err == nil {
 		seed = n
 	}
-	for _, shape := range []struct {
-		name                 string
-		shards, sorts, batch int
-		slices               int
-		share                int    // of the operations
-		beside               bool   // folds go on beside the operations
-		steps                uint64 // bytes of a fold's step; 0: all at once
-	}{
-		{"few keys", 6, 40, 30, 3, 1, false, 0},
-		{"one slice", 1, 200, 60, 1, 4, false, 0},
-		{"many blocks", 3, 6000, 5000, 2, 20, false, 0},
-		{"many slices", 200, 4, 100, 64, 8, false, 0},
-		{"folds beside", 6, 40, 30, 3, 4, true, 0},
-		{"folds in steps", 6, 3000, 2000, 2, 8, false, 8 << 10},
-		{"folds in steps beside", 6, 3000, 2000, 2, 12, true, 8 << 10},
-	} {
+	for _, shape := range modelShapes {
 		t.Run(shape.name, func(t *testing.T) {
-			m := newModel(t, seed, shape.shards, shape.sorts, shape.batch, shape.slices)
-			if shape.steps > 0 {
-				m.smallSteps(shape.steps)
-			}
+			m := newModel(t, seed, shape)
 			if shape.beside {
 				m.foldBeside()
 			}
@@ -69,16 +51,15 @@ func TestModel(t *testing.T) {
 // model is the table, the map, and the snapshots held across operations.
 type model struct {
 	*bed
-	tt                   *testing.T
-	rng                  *rand.Rand
-	shards, sorts, batch int
-	slices               int
-	table                *Table
-	content              modelContent
-	held                 []heldModel
-	late                 []lateCommit
-	log                  []string
-	endBeside            func() // nil: nothing folds beside the operations
+	modelShape
+	tt        *testing.T
+	rng       *rand.Rand
+	table     *Table
+	content   modelContent
+	held      []heldModel
+	late      []lateCommit
+	log       []string
+	endBeside func() // nil: nothing folds beside the operations
 }
 
 // modelContent is a table's content as a map from encoded key to row.
@@ -108,13 +89,17 @@ type lateCommit struct {
 	keys     []string
 }
 
-func newModel(t *testing.T, seed uint64, shards, sorts, batch, slices int) *model {
+func newModel(t *testing.T, seed uint64, shape modelShape) *model {
 	m := &model{
-		bed: newBed(t), tt: t, rng: rand.New(rand.NewPCG(seed, 7)),
-		shards: shards, sorts: sorts, batch: batch, slices: slices,
+		bed: newBed(t), modelShape: shape, tt: t, rng: rand.New(rand.NewPCG(seed, 7)),
 		content: modelContent{rows: map[string]modelRow{}},
 	}
-	m.table = m.create("t", "k:string s:int64 v:int64 w:string", "k", "s", slices)
+	if shape.steps > 0 {
+		m.smallSteps(shape.steps)
+		m.policy.deltaBytes, m.policy.deltaEntries, m.policy.floor = shape.steps/2, 200, shape.steps/8
+		m.policy.smallRun, m.policy.smallRuns = shape.steps/4, 6
+	}
+	m.table = m.create("t", "k:string s:int64 v:int64 w:string", "k", "s", shape.slices)
 	return m
 }
 
@@ -155,8 +140,10 @@ func (m *model) step(i int) {
 		m.replace()
 	case n < 575:
 		m.foldWhole()
-	case n < 640:
+	case n < 610:
 		m.foldSome()
+	case n < 640:
+		m.foldPlanned()
 	case n < 645:
 		m.restart()
 	case n < 650:
@@ -192,7 +179,7 @@ func (m *model) randomRows() []values {
 		} else {
 			shard = m.rng.IntN(m.shards)
 		}
-		row := values{fmt.Sprintf("k%d", shard), int64(s)}
+		row := values{m.shardName(shard), int64(s)}
 		for _, c := range schema.Columns[2:] {
 			row = append(row, m.randomValue(c))
 		}
@@ -205,8 +192,11 @@ func (m *model) randomValue(c Column) any {
 	if m.rng.IntN(6) == 0 {
 		return nil
 	}
-	if c.Canonical.ID() == arrow.STRING {
-		return fmt.Sprintf("w%d", m.rng.IntN(1000))
+	switch c.Canonical.ID() {
+	case arrow.STRING:
+		return m.randomText()
+	case arrow.FLOAT64:
+		return m.randomFloat()
 	}
 	return int64(m.rng.IntN(2000) - 1000)
 }
@@ -238,7 +228,7 @@ func (m *model) cells(row values) map[uint32]any {
 func (m *model) write(deletes bool) {
 	rows := m.randomRows()
 	m.note("write %d rows, deletes %t, run %t", len(rows), deletes, m.s.deltaCommitBytes == 0)
-	commit := m.publish(m.table, PublishOptions{}, m.prepare(m.table, rows, deletes))
+	commit := m.publish(m.table, PublishOptions{}, m.prepared(rows, deletes))
 	m.content.commit++
 	if commit != m.content.commit {
 		m.tt.Fatalf("commit %d, want %d", commit, m.content.commit)
@@ -290,8 +280,8 @@ func (m *model) replace() {
 	m.note("replace")
 	rows, more := m.randomRows(), m.randomRows()
 	var first *Prepared
-	m.asRun(func() { first = m.prepare(m.table, rows, false) })
-	m.publish(m.table, PublishOptions{Replace: true}, first, m.prepare(m.table, more, false))
+	m.asRun(func() { first = m.prepared(rows, false) })
+	m.publish(m.table, PublishOptions{Replace: true}, first, m.prepared(more, false))
 	m.content.rows = map[string]modelRow{}
 	m.content.commit++
 	m.applyRows(&m.content, rows, false)
@@ -401,7 +391,9 @@ func (m *model) alter(i int) {
 	var c Change
 	switch n := len(schema.Columns); {
 	case n < 5 || n < 8 && m.rng.IntN(2) == 0:
-		dt := []arrow.DataType{arrow.PrimitiveTypes.Int32, arrow.PrimitiveTypes.Int64, arrow.BinaryTypes.String}[m.rng.IntN(3)]
+		dt := []arrow.DataType{
+			arrow.PrimitiveTypes.Int32, arrow.PrimitiveTypes.Int64, arrow.BinaryTypes.String, arrow.PrimitiveTypes.Float64,
+		}[m.rng.IntN(4)]
 		c.AddColumns = arrow.NewSchema([]arrow.Field{{Name: fmt.Sprintf("c%d", i), Type: dt, Nullable: true}}, nil)
 	case m.rng.IntN(2) == 0:
 		// Widen an int32 column, if there is one; v and w stay.
@@ -428,7 +420,7 @@ func (m *model) prepareLate() {
 	if m.rng.IntN(2) == 0 {
 		m.s.deltaCommitBytes = 0
 	}
-	l := lateCommit{prepared: m.prepare(m.table, rows, deletes)}
+	l := lateCommit{prepared: m.prepared(rows, deletes)}
 	m.s.deltaCommitBytes = 1 << 20
 	if !deletes {
 		l.rows = map[string]map[uint32]any{}

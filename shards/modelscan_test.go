@@ -3,7 +3,6 @@ package shards
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"testing"
@@ -45,6 +44,9 @@ func (m *model) check(h heldModel) {
 	}
 	r, wanted := m.randomScan(s)
 	m.note("scan %+v", r)
+	if m.rng.IntN(4) == 0 {
+		defer m.inLittleMemory(&r)()
+	}
 	got, err := m.tryScan(s, r)
 	if err != nil {
 		m.tt.Errorf("scanning: %v", err)
@@ -87,8 +89,9 @@ func sortLines(text string) string {
 
 // scanWanted is a random scan in the words of the map.
 type scanWanted struct {
-	ranges []run.Range
-	above  *int64 // v > above
+	ranges  []run.Range
+	above   *int64 // v > above
+	notLess string // w >= notLess; empty: any w
 }
 
 func (m *model) randomScan(s *Snapshot) (ScanRequest, scanWanted) {
@@ -116,11 +119,7 @@ func (m *model) randomScan(s *Snapshot) (ScanRequest, scanWanted) {
 		r.Ranges = m.randomRanges()
 		w.ranges = r.Ranges
 	}
-	if m.rng.IntN(3) == 0 {
-		above := int64(m.rng.IntN(2400) - 1200)
-		w.above = &above
-		r.Filter = newAboveFilter(m.tt, m.mem, s.Schema().Columns[2].ID, above)
-	}
+	m.randomFilter(s, &r, &w)
 	return r, w
 }
 
@@ -129,7 +128,7 @@ func (m *model) randomScan(s *Snapshot) (ScanRequest, scanWanted) {
 func (m *model) randomRanges() []run.Range {
 	bounds := [][]byte{}
 	for range 2 * (1 + m.rng.IntN(3)) {
-		k := []byte(m.keyOf(values{fmt.Sprintf("k%d", m.rng.IntN(m.shards)), int64(m.rng.IntN(m.sorts))}))
+		k := []byte(m.keyOf(values{m.shardName(m.rng.IntN(m.shards)), int64(m.rng.IntN(m.sorts))}))
 		switch m.rng.IntN(4) {
 		case 0:
 			k = k[:len(k)-8] // all of the shard
@@ -174,7 +173,7 @@ func (m *model) expected(s *Snapshot, c modelContent, r ScanRequest, w scanWante
 	if r.Order == Desc {
 		slices.Reverse(keys)
 	}
-	v := s.Schema().Columns[2].ID
+	v, w4 := s.Schema().Columns[2].ID, s.Schema().Columns[3].ID
 	for _, k := range keys {
 		row := c.rows[k]
 		shard, err := key.Prefix(s.Schema().KeyTypes(), []byte(k), 1)
@@ -186,6 +185,9 @@ func (m *model) expected(s *Snapshot, c modelContent, r ScanRequest, w scanWante
 			continue
 		}
 		if w.above != nil && (row.cells[v] == nil || row.cells[v].(int64) <= *w.above) {
+			continue
+		}
+		if text, _ := row.cells[w4].(string); text < w.notLess {
 			continue
 		}
 		out := values{}
