@@ -7,7 +7,6 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 
-	"github.com/sheaf-db/sheaf/limits"
 	"github.com/sheaf-db/sheaf/shards/key"
 )
 
@@ -60,14 +59,14 @@ func (r *whole) column(p *pending, column, lo, hi int) arrow.Array {
 	return v.View()
 }
 
-// cut makes a block of rows from lo on: as many as most and limits.BlockBytes
-// allow, but one at least. Nothing is pending.
+// cut makes a block of rows from lo on: as many as most and blockBytes allow, but
+// one at least. Nothing is pending.
 func (p *pending) cut(r *whole, lo, n int) (*cutBlock, error) {
 	take := min(n-lo, p.most)
 	cols := p.gather(r, lo, lo+take)
-	plain := plainOf(cols, take)
-	if plain > limits.BlockBytes && take > 1 {
-		take = max(1, sort.Search(take, func(i int) bool { return plainOf(cols, i+1) > limits.BlockBytes }))
+	plain, room := plainOf(cols, take), blockBytes(len(cols))
+	if plain > room && take > 1 {
+		take = max(1, sort.Search(take, func(i int) bool { return plainOf(cols, i+1) > room }))
 		releaseColumns(cols)
 		cols = p.gather(r, lo, lo+take)
 		plain = plainOf(cols, take)
