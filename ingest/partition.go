@@ -40,12 +40,14 @@ type partOf struct {
 	vectors []*block.Vector
 }
 
-// A partition is made where a slice gets at least partitionRows rows on average;
+// A partition is made where a slice gets at least partitionRows rows on average, and
+// a row in partitionSparse of each batch: every batch is dealt out to every slice;
 // stretches of at least longStretch neighbouring rows on average are copied as
 // such.
 const (
-	partitionRows = 256
-	longStretch   = 16
+	partitionRows   = 256
+	partitionSparse = 4
+	longStretch     = 16
 	// partitionMost bounds the copy: single batches may be larger.
 	partitionMost = 4 * limits.CommitBytes
 )
@@ -53,7 +55,8 @@ const (
 // partitions: the group is to be copied slice by slice.
 func (g *group) partitions() bool {
 	return g.binding.mode != ModeDelete && g.bytes >= limits.DeltaCommitBytes && g.bytes <= partitionMost &&
-		g.rows() >= partitionRows*g.binding.schema.Slices
+		g.rows() >= partitionRows*g.binding.schema.Slices &&
+		g.rows()*partitionSparse >= len(g.batches)*g.binding.schema.Slices
 }
 
 // partition deals out the group's rows. Where several rows have one key, the

@@ -2,11 +2,14 @@ package ingest
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
+
+	"github.com/sheaf-db/sheaf/limits"
 )
 
 func TestPartitionHasTheRowsThatSplitKeeps(t *testing.T) {
@@ -41,6 +44,28 @@ func TestPartitionHasTheRowsThatSplitKeeps(t *testing.T) {
 		mem.AssertSize(t, 0)
 		g.release()
 	}
+}
+
+// TestTinyBatchesAreNotDealtOut: what a partition notes of each batch and slice would
+// take many times what the rows do.
+func TestTinyBatchesAreNotDealtOut(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 7))
+	of := func(batches, rows int) bool {
+		g := randomGroup(t, rng)
+		defer g.release()
+		g.bytes, g.binding.schema.Slices = limits.CommitBytes, 256
+		g.batches[0].first, g.batches = 0, slices.Repeat(g.batches[:1], batches)
+		defer func() { g.batches = g.batches[:1] }()
+		g.keys.Reset()
+		for range rows {
+			g.keys.Append([]byte("key"))
+		}
+		return g.partitions()
+	}
+	require.True(t, of(1, 100_000))
+	require.True(t, of(1_000, 100_000))
+	require.False(t, of(50_000, 100_000))
+	require.False(t, of(1, 1_000))
 }
 
 func BenchmarkPartition(b *testing.B) {
