@@ -199,3 +199,72 @@ func TestBulkStreamsDoWhatTheirRowsDo(t *testing.T) {
 		require.Len(t, got, len(want), "round %d, mode %s", round, mode)
 	}
 }
+
+// TestBulkAppends: a table without key has every row that was sent once, in the order
+// of each stream, also where the schema moves on while commits are on their way.
+func TestBulkAppends(t *testing.T) {
+	rng := rand.New(rand.NewPCG(31, 32))
+	b := newBed(t)
+	schema := schemaOf("k:string s:int64 v:int32 w:large")
+	table, err := Create(t.Context(), b.store, b.name("t"), schema, Keys{Sharding: []string{}, Slices: 3})
+	require.NoError(t, err)
+	sent := int64(0)
+	for round := range 5 {
+		s := b.mustOpen(schema, Options{Atomic: round == 3, Mode: []Mode{ModeUpsert, ModeInsert}[round%2]})
+		for write := range 3 {
+			builder := array.NewRecordBuilder(b.mem, schema)
+			for range 9_000 + rng.IntN(9_000) {
+				builder.Field(0).(*array.StringBuilder).Append(fmt.Sprint("key ", rng.IntN(100)))
+				builder.Field(1).(*array.Int64Builder).Append(sent)
+				appendBulk(rng, builder.Field(2), "v", 0, int(sent))
+				appendBulk(rng, builder.Field(3), "w", 0, int(sent))
+				sent++
+			}
+			whole := builder.NewRecordBatch()
+			cut := rng.Int64N(whole.NumRows())
+			batches := []arrow.RecordBatch{whole.NewSlice(0, cut), whole.NewSlice(cut, whole.NumRows())}
+			require.NoError(t, s.Write(t.Context(), batches))
+			for _, batch := range append(batches, whole) {
+				batch.Release()
+			}
+			builder.Release()
+			if write == 1 && round != 3 {
+				_, err := table.Alter(t.Context(), shards.Change{
+					AddColumns: arrow.NewSchema(fields(fmt.Sprintf("later%d:int64", round)), nil),
+				})
+				require.NoError(t, err)
+			}
+		}
+		require.NoError(t, s.finish())
+		s.Abort()
+		if round == 2 {
+			require.NoError(t, table.Fold(t.Context()))
+		}
+	}
+	snapshot, err := table.Snapshot()
+	require.NoError(t, err)
+	defer snapshot.Release()
+	rows, exact := snapshot.Rows()
+	require.True(t, exact)
+	require.EqualValues(t, sent, rows)
+	id := snapshot.Schema().Columns[2].ID // behind _sheaf_id and k
+	scan, err := snapshot.Scan(t.Context(), shards.ScanRequest{Columns: []uint32{id}, Order: shards.Asc, Limit: -1, Mem: b.mem})
+	require.NoError(t, err)
+	defer scan.Close()
+	next := int64(0)
+	for {
+		batch, err := scan.Next()
+		if err != nil {
+			require.EqualError(t, err, "EOF")
+			break
+		}
+		for _, n := range batch.Columns[0].(*array.Int64).Int64Values() {
+			if n != next {
+				t.Fatalf("row %d is where %d should be", n, next)
+			}
+			next++
+		}
+		batch.Release()
+	}
+	require.Equal(t, sent, next)
+}

@@ -196,6 +196,27 @@ func checkNoGarbage(t *testing.T, s *Store, table *Table) {
 	}
 }
 
+// crashDisk is a disk in memory that is cloned at any moment. Pebble's own locks
+// itself out where a clone comes in the middle of a link.
+type crashDisk struct {
+	*vfs.MemFS
+	linking sync.RWMutex
+}
+
+func newCrashDisk() *crashDisk { return &crashDisk{MemFS: vfs.NewCrashableMem()} }
+
+func (d *crashDisk) Link(from, to string) error {
+	d.linking.RLock()
+	defer d.linking.RUnlock()
+	return d.MemFS.Link(from, to)
+}
+
+func (d *crashDisk) crash(c vfs.CrashCloneCfg) *vfs.MemFS {
+	d.linking.Lock()
+	defer d.linking.Unlock()
+	return d.CrashClone(c)
+}
+
 // TestCrashAnywhere takes the state that a crash leaves at many moments of a
 // workload, with none, some or all of what was not synced, and opens it.
 func TestCrashAnywhere(t *testing.T) {
@@ -208,7 +229,7 @@ func TestCrashAnywhere(t *testing.T) {
 			}
 			var crashes []crash
 			var mu sync.Mutex
-			disk := vfs.NewCrashableMem()
+			disk := newCrashDisk()
 			h := &history{}
 			operations := 0
 			rng := rand.New(rand.NewPCG(uint64(unsynced), 2))
@@ -223,7 +244,7 @@ func TestCrashAnywhere(t *testing.T) {
 					return nil
 				}
 				acked, _, made := h.moment() // acknowledged before the clone: must be in it
-				clone := disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: unsynced, RNG: rng})
+				clone := disk.crash(vfs.CrashCloneCfg{UnsyncedDataPercent: unsynced, RNG: rng})
 				_, tried, _ := h.moment()
 				crashes = append(crashes, crash{clone, acked, tried, made})
 				return nil
@@ -280,7 +301,7 @@ func TestFailingDisk(t *testing.T) {
 
 // failDisk reports whether the failure came before the workload's end.
 func failDisk(t *testing.T, at int, once bool, cause error) bool {
-	disk := vfs.NewCrashableMem()
+	disk := newCrashDisk()
 	h := &history{}
 	var mu sync.Mutex
 	operations := 0
@@ -306,7 +327,7 @@ func failDisk(t *testing.T, at int, once bool, cause error) bool {
 		checkReadsGoOn(t, s, mem, h)
 	}
 	acked, tried, made := h.moment()
-	clone := disk.CrashClone(vfs.CrashCloneCfg{})
+	clone := disk.crash(vfs.CrashCloneCfg{})
 	_ = s.Close()
 	checkAfterCrash(t, clone, h, acked, tried, made)
 	if t.Failed() {

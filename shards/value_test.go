@@ -29,7 +29,10 @@ func FuzzRecords(f *testing.F) {
 	f.Add(value)
 	for _, sealed := range [][]byte{(&listing{schema: 3, of: 4, written: 2, bytes: 1000, sequence: 5, perRow: true, least: 7, greatest: 9, slices: []run.SliceInfo{
 		{Slice: 1, Rows: 10, Tombstones: 1, Bytes: 500, Plain: 900, Blocks: 2, First: []byte("a"), Last: []byte("b")},
-	}}).encode(), encodeGenerations([]generationCount{{1, 2, 1, 300}, {9, 1, 0, 20}}),
+	}}).encode(), (&listing{schema: 3, of: 4, written: 2, bytes: 1000, sequence: 5, commit: 8, least: 8, greatest: 8, slices: []run.SliceInfo{
+		{Slice: 1, Rows: 10, Bytes: 500, Plain: 900, Blocks: 2, First: []byte("a"), Last: []byte("b")},
+		{Slice: 3, Rows: 1, Bytes: 50, Plain: 90, Blocks: 1, First: []byte("c"), Last: []byte("c")},
+	}, cuts: []cut{{1, 9, nil}, {3, 9, []byte("c")}}}).encode(), encodeGenerations([]generationCount{{1, 2, 1, 300}, {9, 1, 0, 20}}),
 		encodeStream(Progress{3, 4}, 5), encodeCommit(1 << 60)} {
 		f.Add(sealed[:len(sealed)-sealBytes])
 	}
