@@ -15,7 +15,8 @@ import (
 // Zone knows nothing: the delta has no zone maps.
 func (c *deltaCursor) Zone(uint32) (block.Zone, bool, error) { return block.Zone{}, false, nil }
 
-// Load fetches the payloads that the part points into.
+// Load fetches the payloads that the part points into, and notes for each row which
+// of them it is in.
 func (c *deltaCursor) Load() (rows int, err error) {
 	if c.held > heldPayloads {
 		c.payloads, c.held = nil, 0
@@ -23,8 +24,10 @@ func (c *deltaCursor) Load() (rows int, err error) {
 	if c.payloads == nil {
 		c.payloads = map[uint64]*payload{}
 	}
+	c.places.reset()
 	for i, version := range c.versions {
 		if c.rows[i] == deletedRow {
+			c.places.add(deletedPlace)
 			continue
 		}
 		p := c.payloads[version]
@@ -41,6 +44,7 @@ func (c *deltaCursor) Load() (rows int, err error) {
 		if int(c.rows[i]) >= p.reader.Rows() {
 			return 0, c.failed(block.ErrCorrupt)
 		}
+		c.places.add(version)
 	}
 	return len(c.rows), nil
 }
@@ -87,58 +91,83 @@ func (c *deltaCursor) Keys(dst *key.Keys) error {
 
 // Append appends rows [lo, hi) of one column to v.
 func (c *deltaCursor) Append(v *block.Vector, id uint32, lo, hi int) error {
-	for at := lo; at < hi; {
-		end := at + 1
-		for end < hi && c.together(at, end) {
-			end++
-		}
-		c.picks = c.picks[:0]
-		for i := at; i < end; i++ {
-			c.picks = append(c.picks, uint32(i))
-		}
-		if err := c.appendGroup(v, id, c.picks); err != nil {
-			return c.failed(err)
-		}
-		at = end
+	c.picks = c.picks[:0]
+	for i := lo; i < hi; i++ {
+		c.picks = append(c.picks, uint32(i))
 	}
-	return nil
+	return c.failed(c.appendRows(v, id, c.picks))
 }
 
 // AppendRows appends some rows of one column to v.
 func (c *deltaCursor) AppendRows(v *block.Vector, id uint32, rows []uint32) error {
+	c.picks = append(c.picks[:0], rows...)
+	return c.failed(c.appendRows(v, id, c.picks))
+}
+
+// appendRows appends rows of the part; it uses them up. Neighbours in key order
+// often lie in different payloads, and a call for each would decode the same text
+// again and again. Then the rows of each payload are decoded in one go, and put in
+// order afterwards.
+func (c *deltaCursor) appendRows(v *block.Vector, id uint32, rows []uint32) error {
+	switch id {
+	case block.ColumnCommit:
+		appendNumbers(v, c.versions, rows)
+		return nil
+	case block.ColumnTombstone:
+		return c.eachStretch(rows, func(rows []uint32) error {
+			appendBools(v, c.rows[rows[0]] == deletedRow, len(rows))
+			return nil
+		})
+	}
+	if !c.places.scattered(rows) {
+		return c.eachStretch(rows, func(rows []uint32) error { return c.appendGroup(v, id, rows) })
+	}
+	gathered := c.scratch(v.Type())
+	defer gathered.Reset()
+	sorted, back := c.places.sort(rows)
+	err := c.eachStretch(sorted, func(rows []uint32) error { return c.appendGroup(gathered, id, rows) })
+	if err != nil {
+		return err
+	}
+	view := gathered.View()
+	defer view.Release()
+	v.AppendRows(view, back)
+	return nil
+}
+
+// eachStretch calls do for rows that follow each other and lie in one place; do may
+// use them up.
+func (c *deltaCursor) eachStretch(rows []uint32, do func(rows []uint32) error) error {
 	for at := 0; at < len(rows); {
 		end := at + 1
-		for end < len(rows) && c.together(int(rows[at]), int(rows[end])) {
+		for end < len(rows) && c.places.of[rows[at]] == c.places.of[rows[end]] {
 			end++
 		}
-		c.picks = append(c.picks[:0], rows[at:end]...)
-		if err := c.appendGroup(v, id, c.picks); err != nil {
-			return c.failed(err)
+		if err := do(rows[at:end]); err != nil {
+			return err
 		}
 		at = end
 	}
 	return nil
 }
 
-// together reports whether two rows come from one place, so that one call
-// appends them.
-func (c *deltaCursor) together(a, b int) bool {
-	return (c.rows[a] == deletedRow) == (c.rows[b] == deletedRow) &&
-		(c.rows[a] == deletedRow || c.versions[a] == c.versions[b])
+// scratch is an empty vector of a type.
+func (c *deltaCursor) scratch(dt arrow.DataType) *block.Vector {
+	v := c.vectors[dt]
+	if v == nil {
+		if c.vectors == nil {
+			c.vectors = map[arrow.DataType]*block.Vector{}
+		}
+		v = block.NewVector(c.o.Mem, dt)
+		c.vectors[dt] = v
+	}
+	return v
 }
 
 // appendGroup appends rows of the part that lie together; it uses up rows.
 func (c *deltaCursor) appendGroup(v *block.Vector, id uint32, rows []uint32) error {
 	first := rows[0]
-	deleted := c.rows[first] == deletedRow
-	switch {
-	case id == block.ColumnCommit:
-		appendNumbers(v, c.versions, rows)
-		return nil
-	case id == block.ColumnTombstone:
-		appendBools(v, deleted, len(rows))
-		return nil
-	case deleted:
+	if c.rows[first] == deletedRow {
 		return c.appendDeleted(v, id, rows)
 	}
 	p := c.payloads[c.versions[first]]
@@ -176,7 +205,10 @@ func (c *deltaCursor) appendDeleted(v *block.Vector, id uint32, rows []uint32) e
 // Close closes the iterator and gives scratch memory back.
 func (c *deltaCursor) Close() error {
 	c.widener.Release()
-	c.payloads = nil
+	for _, v := range c.vectors {
+		v.Release()
+	}
+	c.payloads, c.vectors = nil, nil
 	if c.it == nil {
 		return nil
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/sheaf-db/sheaf/limits"
+	"github.com/sheaf-db/sheaf/shards/block"
 	"github.com/sheaf-db/sheaf/shards/key"
 	"github.com/sheaf-db/sheaf/shards/layout"
 	"github.com/sheaf-db/sheaf/shards/run"
@@ -68,7 +69,9 @@ type deltaCursor struct {
 
 	payloads map[uint64]*payload
 	held     int // bytes of payloads
+	places   places
 	picks    []uint32
+	vectors  map[arrow.DataType]*block.Vector // scratch, by type
 	widener  *run.Widener
 
 	storedID uint32 // the column whose type in storedOf is stored
