@@ -40,7 +40,9 @@ func (w *Writer) commitSmall(ctx context.Context, g *group, batches []arrow.Reco
 		if g.rows() == 0 {
 			return w.publish(ctx, nil, position, false)
 		}
-		commit, err := w.queue.publish(ctx, &share{ctx: ctx, writer: w, group: g, position: position, done: make(chan struct{})})
+		commit, err := w.queue.publish(ctx, &share{
+			ctx: ctx, writer: w, group: g, position: position, bytes: g.deltaBytes(), done: make(chan struct{}),
+		})
 		if err == nil {
 			w.advance(position, commit)
 			return nil

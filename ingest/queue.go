@@ -2,21 +2,26 @@ package ingest
 
 import (
 	"context"
+	"slices"
 	"sync"
 )
 
 // queue is where the small commits of a table's streams meet. A commit that finds
-// nobody at work is written at once. Those that come while one is prepared and
-// applied wait, and the next one takes them all: most of what a small commit costs
-// is the same for one and for thirty. While a commit is synced the next is prepared.
+// nobody at work is written at once. Those that come meanwhile wait, and the next
+// one takes them all: most of what a small commit costs is the same for one and for
+// thirty. If they fill a commit before the last one is synced, the next is prepared
+// beside that sync; no other is, since half of them in two commits would cost more
+// than the wait.
 //
 // A stream has at most one commit in it, and goes on when that is written; so
 // each stream's own order holds, and any order of different streams' is as good
 // as another.
 type queue struct {
-	mu      sync.Mutex
-	waiting []*share // in the order of arrival; empty unless led
-	led     bool     // somebody takes, or is about to take, what waits
+	mu        sync.Mutex
+	waiting   []*share // in the order of arrival
+	bytes     int64    // of what waits
+	preparing bool     // a commit is being made, up to its sync
+	syncing   int      // commits of which only the sync is left
 
 	streams int // guarded by Streams.mu
 }
@@ -27,6 +32,7 @@ type share struct {
 	writer   *Writer
 	group    *group // the stream's, read until done is closed
 	position Progress
+	bytes    int64 // group.deltaBytes
 
 	done   chan struct{} // closed when the rest is set
 	commit uint64
@@ -38,8 +44,8 @@ type share struct {
 func (q *queue) publish(ctx context.Context, s *share) (commit uint64, err error) {
 	q.mu.Lock()
 	q.waiting = append(q.waiting, s)
-	lead := !q.led
-	q.led = true
+	q.bytes += s.bytes
+	lead := q.dueLocked()
 	q.mu.Unlock()
 	if lead {
 		q.lead()
@@ -61,37 +67,42 @@ func (q *queue) withdraw(s *share) bool {
 	defer q.mu.Unlock()
 	for i, other := range q.waiting {
 		if other == s {
-			q.waiting = append(q.waiting[:i], q.waiting[i+1:]...)
+			q.waiting = slices.Delete(q.waiting, i, i+1)
+			q.bytes -= s.bytes
 			return true
 		}
 	}
 	return false
 }
 
-// lead writes what waits and suits one commit, and passes the lead on as soon as
-// only its sync is left. The caller has it.
-func (q *queue) lead() {
-	passed := false
-	pass := func() {
-		if !passed {
-			passed = true
-			q.pass()
-		}
+// dueLocked: the next commit is to be made now, and the caller is who leads it.
+func (q *queue) dueLocked() bool {
+	if len(q.waiting) == 0 || q.preparing || q.syncing > 0 && q.bytes < combinedBytes {
+		return false
 	}
-	defer pass()
+	q.preparing = true
+	return true
+}
+
+// lead makes the next commit of what waits.
+func (q *queue) lead() {
+	applied := sync.OnceFunc(func() {
+		q.move(func() { q.preparing, q.syncing = false, q.syncing+1 })
+	})
+	defer q.move(func() { q.syncing-- })
+	defer applied()
 	if shares := q.take(); len(shares) > 0 {
-		write(shares, pass)
+		write(shares, applied)
 	}
 }
 
-// pass finds the next one to lead, if anything waits.
-func (q *queue) pass() {
+// move notes how far a commit has come, and starts the next one if it is due.
+func (q *queue) move(on func()) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.waiting) > 0 {
+	on()
+	if q.dueLocked() {
 		go q.lead()
-	} else {
-		q.led = false
 	}
 }
 
@@ -99,17 +110,16 @@ func (q *queue) pass() {
 func (q *queue) take() (shares []*share) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	var cost int64
+	var bytes int64
 	left := q.waiting[:0:0]
 	for _, s := range q.waiting {
-		n := s.group.deltaBytes()
-		if len(shares) > 0 && (cost+n > combinedBytes || !s.suits(shares[0])) {
+		if len(shares) > 0 && (bytes+s.bytes > combinedBytes || !s.suits(shares[0])) {
 			left = append(left, s)
 			continue
 		}
-		shares, cost = append(shares, s), cost+n
+		shares, bytes = append(shares, s), bytes+s.bytes
 	}
-	q.waiting = left
+	q.waiting, q.bytes = left, q.bytes-bytes
 	return shares
 }
 

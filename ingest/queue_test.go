@@ -85,7 +85,7 @@ func (m *meeting) come(options Options, columns string, rows ...string) *guest {
 func (m *meeting) waiting() (led bool, n int) {
 	m.queue.mu.Lock()
 	defer m.queue.mu.Unlock()
-	return m.queue.led, len(m.queue.waiting)
+	return m.queue.preparing || m.queue.syncing > 0, len(m.queue.waiting)
 }
 
 // end lets everybody finish.
