@@ -1,6 +1,7 @@
 package block
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math"
 
@@ -47,19 +48,6 @@ func ZoneOf(arr arrow.Array) Zone {
 	case k.shape == shapeFixed && ordered(k):
 		z.numbers(&s, k)
 	}
-	return z
-}
-
-// SortedZone is ZoneOf an array of text or fixed-size binary without nulls whose
-// values ascend; it looks at the ends only. Of other types it is ZoneOf.
-func SortedZone(arr arrow.Array) Zone {
-	k, ok := kindOf(arr.DataType())
-	if !ok || k.shape != shapeText && k.tag != tagFixedBinary || arr.Len() == 0 || arr.NullN() > 0 {
-		return ZoneOf(arr)
-	}
-	z := Zone{Rows: arr.Len()}
-	s := sourceOf(k, arr.Data(), 0)
-	z.cut(s.textOf(k, 0), s.textOf(k, z.Rows-1))
 	return z
 }
 
@@ -126,14 +114,87 @@ func (z *Zone) bools(s *source) {
 	z.MinExact, z.MaxExact = true, true
 }
 
+// textOf is value i of text or fixed-size binary, never nil.
+func (s *source) textOf(k kind, i int) []byte {
+	value := []byte{}
+	if k.shape == shapeText {
+		if text := s.text(i); len(text) > 0 {
+			value = text
+		}
+	} else if k.width > 0 {
+		value = s.values[(s.off+i)*k.width : (s.off+i+1)*k.width]
+	}
+	return value
+}
+
+func (z *Zone) texts(s *source, k kind) {
+	// The heads settle most comparisons; the texts are looked at where they tie.
+	least, most := -1, -1
+	var leastHead, mostHead uint64
+	for i := range z.Rows {
+		if z.Nulls > 0 && s.null(i) {
+			continue
+		}
+		head := s.textHead(k, i)
+		if least < 0 {
+			least, most, leastHead, mostHead = i, i, head, head
+			continue
+		}
+		if head < leastHead || head == leastHead && bytes.Compare(s.textOf(k, i), s.textOf(k, least)) < 0 {
+			least, leastHead = i, head
+		}
+		if head > mostHead || head == mostHead && bytes.Compare(s.textOf(k, i), s.textOf(k, most)) > 0 {
+			most, mostHead = i, head
+		}
+	}
+	low, high := s.textOf(k, least), s.textOf(k, most)
+	z.MinExact, z.MaxExact = len(low) <= zoneBytes, len(high) <= zoneBytes
+	z.Min = append([]byte{}, low[:min(len(low), zoneBytes)]...)
+	z.Max = append([]byte{}, high[:min(len(high), zoneBytes)]...)
+	if !z.MaxExact {
+		z.Max = roundUp(z.Max)
+	}
+}
+
+// roundUp is the least short text greater than all that begin with the given
+// one, nil if there is none. It works in place.
+func roundUp(text []byte) []byte {
+	for len(text) > 0 && text[len(text)-1] == 0xFF {
+		text = text[:len(text)-1]
+	}
+	if len(text) == 0 {
+		return nil
+	}
+	text[len(text)-1]++
+	return text
+}
+
+// textHead is the first 8 bytes of text i as a number that orders like them;
+// equal heads say nothing.
+func (s *source) textHead(k kind, i int) uint64 {
+	start, size := (s.off+i)*k.width, k.width
+	if k.shape == shapeText {
+		start = int(s.offs[s.off+i])
+		size = int(s.offs[s.off+i+1]) - start
+	}
+	if start+8 <= len(s.values) { // what follows the text is cut off
+		head := binary.BigEndian.Uint64(s.values[start:])
+		if size < 8 {
+			head &^= ^uint64(0) >> (8 * size)
+		}
+		return head
+	}
+	head := uint64(0)
+	for j, b := range s.values[start:][:min(size, 8)] {
+		head |= uint64(b) << (56 - 8*j)
+	}
+	return head
+}
+
 func (z *Zone) numbers(s *source, k kind) {
 	z.MinExact, z.MaxExact = true, true
 	if k.width > 8 {
 		z.wide(s, k)
-		return
-	}
-	if k.order == floating && k.width == 8 && z.Nulls == 0 {
-		z.doubles(words[uint64](s.values[s.off*8 : (s.off+z.Rows)*8]))
 		return
 	}
 	if k.order == floating || z.Nulls > 0 {
@@ -176,26 +237,6 @@ func minMaxOf[T integer](values []T) (least, most uint64) {
 	return uint64(low), uint64(high)
 }
 
-// doubles is slow for the bits of floats of 8 bytes.
-func (z *Zone) doubles(values []uint64) {
-	const sign, infinity = 1 << 63, 0x7FF0000000000000
-	least, most := uint64(math.MaxUint64), uint64(0)
-	numbers := 0
-	for _, v := range values {
-		if v<<1 > infinity<<1 {
-			z.NaN = true
-			continue
-		}
-		numbers++
-		if v == sign { // the zeros are one value
-			v = 0
-		}
-		v ^= uint64(int64(v)>>63) | sign
-		least, most = min(least, v), max(most, v)
-	}
-	z.bounds(least, most, 8, numbers > 0)
-}
-
 // slow compares row by row: with nulls, and floats.
 func (z *Zone) slow(s *source, k kind) {
 	least, most, found := uint64(math.MaxUint64), uint64(0), false
@@ -211,16 +252,11 @@ func (z *Zone) slow(s *source, k kind) {
 		found = true
 		least, most = min(least, number), max(most, number)
 	}
-	z.bounds(least, most, k.width, found)
-}
-
-// bounds sets the bounds to sortable numbers, if any was found.
-func (z *Zone) bounds(least, most uint64, width int, found bool) {
 	if !found {
 		z.MinExact, z.MaxExact = false, false
 		return
 	}
-	z.Min, z.Max = sortableBytes(least, width), sortableBytes(most, width)
+	z.Min, z.Max = sortableBytes(least, k.width), sortableBytes(most, k.width)
 }
 
 // wide compares decimals of 16 and 32 bytes.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"math"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 
@@ -152,36 +151,4 @@ func TestNestedTypesHaveNoBounds(t *testing.T) {
 		_, ok := ZoneValue(arr, 3)
 		require.False(t, ok)
 	}
-}
-
-// TestZoneOfTextThatTies: texts that begin alike, with zeros, and end anywhere.
-func TestZoneOfTextThatTies(t *testing.T) {
-	rng := rand.New(rand.NewPCG(7, 7))
-	for range 2000 {
-		var texts []string
-		for range 1 + rng.IntN(12) {
-			text := []byte("abcdefghabcdefghabcdefghabcdefghabcdefgh")[:rng.IntN(41)]
-			for range rng.IntN(3) {
-				if len(text) > 0 {
-					text = append([]byte{}, text...)
-					text[len(text)-1-rng.IntN(min(len(text), 3))] = byte(rng.IntN(2) * 'b')
-				}
-			}
-			texts = append(texts, string(text))
-		}
-		low, high := slices.Min(texts), slices.Max(texts)
-		bounds := ZoneOf(textsOf(low, high))
-		bounds.Rows = len(texts)
-		require.Equal(t, bounds, ZoneOf(textsOf(texts...)), "%q", texts)
-		require.Equal(t, []byte(low)[:min(len(low), zoneBytes)], bounds.Min)
-		slices.Sort(texts)
-		require.Equal(t, bounds, SortedZone(textsOf(texts...)), "%q", texts)
-	}
-}
-
-func TestSortedZoneIsTheZone(t *testing.T) {
-	for name, arr := range ascending() {
-		require.Equal(t, ZoneOf(arr), SortedZone(arr), name)
-	}
-	require.Equal(t, ZoneOf(textsOf()), SortedZone(textsOf()))
 }

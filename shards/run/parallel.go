@@ -78,7 +78,6 @@ func (w *Writer) AddSlices(ctx context.Context, ids []uint32, srcs [][]arrow.Arr
 		if err := w.write(encoded); err != nil {
 			return w.fail(err)
 		}
-		images.Put(encoded)
 	}
 	return nil
 }
@@ -92,10 +91,6 @@ func (w *Writer) addSlice(ids []uint32, srcs [][]arrow.Array, r SliceRows) error
 	}
 	return w.AddRefs(r.Slice, r.Keys, ids, srcs, r.Refs)
 }
-
-// images lends images, whose memory is worth keeping: the slices of one commit are
-// much like those of the next.
-var images = sync.Pool{New: func() any { return &image{} }}
 
 // image is one slice as it goes into the file: names and values by turns.
 type image struct {
@@ -119,8 +114,7 @@ type imager struct{ w *Writer }
 // encode makes the image of a slice. A bug in an encoder must not end the
 // process: nobody else recovers on this goroutine.
 func (e *imager) encode(of *Writer, ids []uint32, srcs [][]arrow.Array, r SliceRows) (m *image) {
-	m = images.Get().(*image)
-	*m = image{bytes: m.bytes[:0], ends: m.ends[:0]}
+	m = &image{}
 	defer func() {
 		if p := recover(); p != nil {
 			e.w = nil // what it holds is in no known state

@@ -145,8 +145,7 @@ func plainBytes(arr arrow.Array, lo, hi int) int64 {
 // pending gathers rows until they make a block.
 type pending struct {
 	mem     memory.Allocator
-	key     []uint32 // ids of the key columns
-	most    int      // rows of a block
+	most    int // rows of a block
 	ids     []uint32
 	vectors []*block.Vector
 	keys    key.Keys
@@ -261,11 +260,7 @@ func (b *cutBlock) column(id uint32, arr arrow.Array) {
 	}
 	b.ids = append(b.ids, id)
 	b.cols = append(b.cols, arr)
-	if key := b.pending.key; len(key) > 0 && id == key[0] { // rows are in its order
-		b.zones = append(b.zones, block.SortedZone(arr))
-	} else {
-		b.zones = append(b.zones, block.ZoneOf(arr))
-	}
+	b.zones = append(b.zones, block.ZoneOf(arr))
 }
 
 func countTrue(arr *array.Boolean) int {

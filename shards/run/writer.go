@@ -81,7 +81,7 @@ func NewWriter(o WriterOptions) *Writer {
 func (w *Writer) part() *Writer {
 	return &Writer{
 		o: w.o, prefix: w.prefix, leaf: w.leaf, encoder: block.NewEncoder(), info: newInfo(),
-		pending: pending{mem: w.o.Mem, key: w.o.Key.IDs, most: w.pending.most},
+		pending: pending{mem: w.o.Mem, most: w.pending.most},
 	}
 }
 
